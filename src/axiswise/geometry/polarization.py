@@ -1,0 +1,96 @@
+r"""The polarized regime: does training split the latents into precise ones and pure noise, and when?"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+
+from axiswise.errors import AxiswiseError
+from axiswise.shapes import Array, Float, Int, Num, Tensor
+
+NEGLIGIBLE_KL = 1e-6  # nats: terms of order one cancel in the KL, so that single precision knows nothing below this
+PASSIVE_WITHIN = 0.1  # what "much smaller than 1" and "about 1" mean in the definition of a passive latent
+
+
+class Polarization(NamedTuple):
+    """How much of training was polarized, and which latents the regime left behind."""
+
+    score: Float[Tensor, "..."]
+    """Share of the recorded times from which on the relative error stays below the tolerance; NaN after divergence."""
+    active: Int[Tensor, "..."]
+    """Active latents at the end: E σ² below `active_below`."""
+    passive: Int[Tensor, "..."]
+    """Passive latents at the end: not active, E μ² below 0.1 and E σ² within 0.1 of 1."""
+    mixed: Int[Tensor, "..."]
+    """The others at the end. In a polarized regime there are none."""
+    delta: Float[Tensor, "... t"]
+    """The relative error at each recorded time."""
+
+
+def polarization(
+    history: Mapping[str, Num[Array, "..."]], *, active_below: float = 0.8, tolerance: float = 0.03
+) -> Polarization:
+    r"""Measures from when on the KL loss is that of a polarized regime, in which passive latents cost nothing.
+
+    .. math:: L_{\approx\mathrm{KL}} = \frac{1}{2} \sum_{j \in V_a} \mathbb E\left[\mu_j^2 - \log \sigma_j^2 - 1\right],
+        \qquad \Delta_{\mathrm{KL}} = \frac{|L_{\mathrm{KL}} - L_{\approx\mathrm{KL}}|}{L_{\mathrm{KL}}},
+
+    with :math:`V_a` the latents that are active at the time. The score is the share of the recorded times from which
+    on :math:`\Delta_{\mathrm{KL}}` stays below `tolerance` until the end. Where both losses are below 10⁻⁶ nats, as
+    when every latent has collapsed, they agree, and the relative error is 0 rather than 0/0.
+
+    References:
+        Rolínek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
+        definition 1, equations 10 and 30, table 1. The threshold of activity: Zietlow, Rolínek and Martius,
+        *Demystifying inductive biases for β-VAE based architectures*, ICML 2021.
+
+    Arguments:
+        history: Means over samples at times t of training: "kl" (…, t), and (…, t, z) each of "mean_square" E μ²,
+            "variance" E σ² and "log_variance" E log σ². Other entries are ignored.
+        active_below: A latent is active while its E σ² lies below this.
+        tolerance: What relative error passes for polarized.
+
+    Example:
+        >>> history = {
+        ...     "kl": torch.tensor([2.0, 2.85, 2.81]),
+        ...     "mean_square": torch.tensor([[0.5, 0.5], [1.0, 0.0], [1.0, 0.0]]),
+        ...     "variance": torch.tensor([[0.5, 0.9], [0.01, 1.0], [0.004, 1.0]]),
+        ...     "log_variance": torch.tensor([[-0.7, -0.1], [-5.6, 0.0], [-5.6, 0.0]]),
+        ... }
+        >>> found = polarization(history)
+        >>> round(found.score.item(), 2), found.active.item(), found.passive.item(), found.mixed.item()
+        (0.67, 1, 1, 0)
+    """
+    kl, mean_square, variance, log_variance = _read(history)
+    active = variance < active_below
+    approximate = 0.5 * torch.where(active, mean_square - log_variance - 1.0, 0.0).sum(-1)
+    both_vanish = (kl.abs() < NEGLIGIBLE_KL) & (approximate.abs() < NEGLIGIBLE_KL)
+    delta = torch.where(both_vanish, 0.0, (kl - approximate).abs() / kl)
+    held = (delta < tolerance).flip(-1).cumprod(-1)  # 1 as long as every later time is below the tolerance, too
+    diverged = delta.isnan().any(-1)
+    score = held.double().mean(-1).masked_fill(diverged, torch.nan)
+
+    at_end = active[..., -1, :]
+    quiet = (mean_square < PASSIVE_WITHIN) & ((variance - 1.0).abs() < PASSIVE_WITHIN)
+    passive = quiet[..., -1, :] & ~at_end
+    mixed = ~(at_end | passive)
+    return Polarization(score, at_end.sum(-1), passive.sum(-1), mixed.sum(-1), delta)
+
+
+def _read(history: Mapping[str, Array]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    names = ("kl", "mean_square", "variance", "log_variance")
+    missing = [name for name in names if name not in history]
+    if missing:
+        raise AxiswiseError(f"`history` must hold {', '.join(names)}. Got none of {', '.join(missing)}.")
+    kl, mean_square, variance, log_variance = (torch.as_tensor(history[name]).detach().double() for name in names)
+    for name, values in zip(names[1:], (mean_square, variance, log_variance), strict=True):
+        if values.shape[:-1] != kl.shape or values.shape != mean_square.shape:
+            raise AxiswiseError(
+                f'`history["{name}"]` must have axes (…, t, z) where "kl" has (…, t), z the same for all. '
+                f'Got shape {tuple(values.shape)} with "kl" of shape {tuple(kl.shape)}.'
+            )
+    if kl.ndim < 1 or kl.shape[-1] == 0:
+        raise AxiswiseError(
+            f'`history["kl"]` must hold at least one time. Got shape {tuple(kl.shape)}; train for longer.'
+        )
+    return kl, mean_square, variance, log_variance

@@ -1,0 +1,53 @@
+"""Initial weights as a pure function of the seed."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from axiswise.numerics import uniform
+from axiswise.shapes import Int, Tensor
+
+
+def initialise(
+    module: nn.Module, name: str, seeds: Int[Tensor, " p"], dtype: torch.dtype = torch.float32
+) -> dict[str, Tensor]:
+    r"""Stacked initial parameters of one module for many seeds: Glorot-uniform weights, zero biases.
+
+    .. math:: W_{ij} \sim U\left(-\sqrt{6 / (f_{in} + f_{out})},\ \sqrt{6 / (f_{in} + f_{out})}\right)
+
+    The fans count the kernel's positions, as the reference implementation's framework does. One-dimensional parameters of
+    normalisation layers keep the value their module gives them (ones and zeros).
+
+    References:
+        Glorot and Bengio, *Understanding the difficulty of training deep feedforward neural networks*, AISTATS 2010, eq 16.
+
+    Arguments:
+        module: The module whose parameters' names and shapes count; its own values are only read where said above.
+        name: Name of the module; it and the parameter's name are the stream of the draws.
+        seeds: A seed for each member.
+        dtype: Floating-point type of the parameters.
+
+    Example:
+        >>> weights = initialise(nn.Linear(4, 2), "encoder", torch.tensor([0, 1]))
+        >>> weights["weight"].shape, weights["bias"].abs().max().item(), bool((weights["weight"].abs() <= 1.0).all())
+        (torch.Size([2, 2, 4]), 0.0, True)
+    """
+    stacked: dict[str, Tensor] = {}
+    for key, parameter in module.named_parameters():
+        if parameter.ndim >= 2:
+            limit = math.sqrt(6.0 / sum(_fans(parameter.shape)))
+            drawn = uniform(seeds, f"initial {name}.{key}", 0, parameter.shape, dtype=dtype)
+            stacked[key] = drawn.mul_(2.0 * limit).sub_(limit)
+        else:
+            value = torch.zeros_like(parameter) if key.endswith("bias") else parameter.detach()
+            value = value.to(device=seeds.device, dtype=dtype)
+            stacked[key] = value.expand(len(seeds), *parameter.shape).clone()
+    return stacked
+
+
+def _fans(shape: Sequence[int]) -> tuple[int, int]:
+    """Fan-in and fan-out of a weight: its first two axes, each times the size of the kernel."""
+    kernel = math.prod(shape[2:])
+    return shape[0] * kernel, shape[1] * kernel

@@ -1,0 +1,104 @@
+"""Fully connected networks, and their special case without hidden layers: the linear VAE."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
+from axiswise.models.activations import Activation, activation_pair, module_of
+from axiswise.models.vae import VAE, Reshape, as_shape, check_sizes, pixels
+
+
+@dataclass(frozen=True)
+class MLP:
+    """Architecture of `mlp`: widths of the hidden layers of either half, and the activations between them."""
+
+    inputs: tuple[int, ...]
+    latents: int
+    encoder: tuple[int, ...]
+    decoder: tuple[int, ...]
+    activations: tuple[str, str]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one observation."""
+        return self.inputs
+
+    def build_encoder(self, outputs: int) -> nn.Module:
+        """Flatten, then the hidden layers, then a linear layer."""
+        return nn.Sequential(
+            Reshape((-1,)), *_layers((pixels(self.inputs), *self.encoder, outputs), self.activations[0])
+        )
+
+    def build_decoder(self, outputs: int) -> nn.Module:
+        """The hidden layers, a linear layer, then the shape of an observation."""
+        widths = (self.latents, *self.decoder, pixels(self.inputs, outputs))
+        return nn.Sequential(
+            *_layers(widths, self.activations[1]), Reshape((outputs * self.inputs[0], *self.inputs[1:]))
+        )
+
+
+def _layers(widths: tuple[int, ...], activation: str) -> list[nn.Module]:
+    """Linear layers of the given widths with activations between them, none after the last."""
+    layers: list[nn.Module] = [nn.Linear(widths[0], widths[1])]
+    for before, after in zip(widths[1:-1], widths[2:], strict=True):
+        layers += [module_of(activation), nn.Linear(before, after)]
+    return layers
+
+
+def mlp(
+    inputs: int | tuple[int, ...],
+    latents: int,
+    *,
+    encoder: tuple[int, ...] = (60, 40, 20),
+    decoder: tuple[int, ...] = (60, 40, 20),
+    activation: Activation | tuple[Activation, Activation] = nn.Tanh,
+    posterior: Posterior = Diagonal(),
+    prior: Prior = StandardNormal(),
+    likelihood: Likelihood = Gaussian(),
+) -> VAE:
+    """A VAE of fully connected layers.
+
+    The defaults are the network of the non-linear synthetic task, ``mlp(6, 2)`` (rolinek2019 Table S3).
+
+    Arguments:
+        inputs: Number of inputs, or the shape of an observation (which the decoder gives back).
+        latents: Number of latents.
+        encoder: Widths of the encoder's hidden layers.
+        decoder: Widths of the decoder's hidden layers.
+        activation: Activation between layers, for example ``torch.nn.Tanh``; or a pair, encoder's and decoder's.
+        posterior: What the encoder's output means.
+        prior: Distribution of the latents.
+        likelihood: What the decoder's output means.
+
+    Example:
+        >>> sprites = mlp((1, 32, 32), 3, encoder=(256, 256), decoder=(256, 256), activation=(nn.ReLU, nn.Tanh))
+        >>> sprites.shape, sprites.latents
+        ((1, 32, 32), 3)
+    """
+    check_sizes("mlp", latents=latents)
+    for half, widths in (("encoder", encoder), ("decoder", decoder)):
+        for width in widths:
+            check_sizes("mlp", **{half: width})
+    network = MLP(as_shape("mlp", inputs), latents, tuple(encoder), tuple(decoder), activation_pair(activation))
+    return VAE(network, posterior, prior, likelihood)
+
+
+def linear(inputs: int | tuple[int, ...], latents: int, **distributions: Any) -> VAE:
+    """A VAE whose encoder and decoder are one linear layer each: the model that exact theory describes.
+
+    Arguments:
+        inputs: Number of inputs, or the shape of an observation.
+        latents: Number of latents.
+        distributions: `posterior`, `prior` and `likelihood`, as for `mlp`.
+
+    References:
+        Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019, Table S3.
+
+    Example:
+        >>> linear(3, 2).modules()["decoder"][0]
+        Linear(in_features=2, out_features=3, bias=True)
+    """
+    check_sizes("linear", latents=latents)
+    return mlp(as_shape("linear", inputs), latents, encoder=(), decoder=(), **distributions)

@@ -1,0 +1,175 @@
+"""One variational autoencoder: a network, and what its outputs mean.
+
+A `VAE` is a description, a frozen dataclass without weights. `VAE.modules` builds ordinary PyTorch modules from it, and
+`Networks` joins modules, however their weights are held, with the description into something that encodes and decodes.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import nn
+
+from axiswise.distributions import Diagonal, Gaussian, Likelihood, Parameters, Posterior, Prior, StandardNormal
+from axiswise.errors import AxiswiseError
+from axiswise.shapes import Float, Tensor
+
+
+class Network(Protocol):
+    """An architecture: the shapes it connects, and builders of its two halves (weights as PyTorch leaves them)."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one observation."""
+        ...
+
+    @property
+    def latents(self) -> int:
+        """Number of latents."""
+        ...
+
+    def build_encoder(self, outputs: int) -> nn.Module:
+        """A module from observations ``(n, *shape)`` to ``(n, outputs)``."""
+        ...
+
+    def build_decoder(self, outputs: int) -> nn.Module:
+        """A module from latents ``(n, z)`` to ``(n, outputs · shape[0], *shape[1:])``."""
+        ...
+
+
+@dataclass(frozen=True)
+class VAE:
+    """A variational autoencoder: network, posterior, prior and likelihood.
+
+    Arguments:
+        network: Architecture of encoder and decoder.
+        posterior: What the encoder's output means.
+        prior: Distribution of the latents.
+        likelihood: What the decoder's output means.
+
+    Example:
+        >>> from axiswise.models import linear
+        >>> vae = linear(3, 2)
+        >>> sorted(vae.modules()), vae.latents
+        (['decoder', 'encoder'], 2)
+    """
+
+    network: Network
+    posterior: Posterior = Diagonal()
+    prior: Prior = StandardNormal()
+    likelihood: Likelihood = Gaussian()
+
+    @property
+    def latents(self) -> int:
+        """Number of latents."""
+        return self.network.latents
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one observation."""
+        return self.network.shape
+
+    def modules(self) -> dict[str, nn.Module]:
+        """Fresh modules by name; their weights are set by `initialise`, not here."""
+        return {
+            "encoder": self.network.build_encoder(self.posterior.outputs(self.latents)),
+            "decoder": self.network.build_decoder(self.likelihood.outputs),
+        }
+
+
+@dataclass(frozen=True)
+class Networks:
+    """A VAE with weights: what an objective's loss and every measure see of a model.
+
+    Arguments:
+        model: The description.
+        modules: Callables by name: modules, or modules bound to one member's row of stacked weights. "encoder" and
+            "decoder" are those of the VAE; an objective may have added others ("discriminator") or left one out.
+
+    Example:
+        >>> import torch
+        >>> from axiswise.models import linear
+        >>> vae = linear(3, 2)
+        >>> networks = Networks(vae, vae.modules())
+        >>> q = networks.encode(torch.zeros(5, 3))
+        >>> q.mean.shape, networks.decode(q.mean).shape
+        (torch.Size([5, 2]), torch.Size([5, 3]))
+    """
+
+    model: VAE
+    modules: Mapping[str, Callable[..., Tensor]]
+
+    def __getitem__(self, name: str) -> Callable[..., Tensor]:
+        """The module of that name."""
+        return self.modules[name]
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a module of that name; a model trained without a decoder has none."""
+        return name in self.modules
+
+    def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
+        """Parameters of q(z | x)."""
+        return self.model.posterior.unpack(self.modules["encoder"](x))
+
+    def decode(self, z: Float[Tensor, "n z"]) -> Float[Tensor, "n ..."]:
+        """The decoder's raw output at z; `VAE.likelihood` says what it means."""
+        return self.modules["decoder"](z)
+
+
+def check_sizes(architecture: str, **sizes: int) -> None:
+    """Raises unless every named size is a whole number of at least 1.
+
+    Example:
+        >>> check_sizes("linear", latents=0)
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `latents` of linear must be a whole number of at least 1. Got 0.
+    """
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise AxiswiseError(f"`{name}` of {architecture} must be a whole number of at least 1. Got {size!r}.")
+
+
+def as_shape(architecture: str, inputs: int | tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of an observation from a number of inputs or a shape, checked.
+
+    Example:
+        >>> as_shape("mlp", 6), as_shape("mlp", (1, 32, 32))
+        ((6,), (1, 32, 32))
+    """
+    shape = (inputs,) if isinstance(inputs, int) else tuple(inputs)
+    if not shape:
+        raise AxiswiseError(
+            f"`inputs` of {architecture} must be a number or a shape such as (1, 64, 64). Got {inputs!r}."
+        )
+    for size in shape:
+        check_sizes(architecture, inputs=size)
+    return shape
+
+
+class Reshape(nn.Module):
+    """Turns each row into the given shape; ``Reshape()`` with one axis of −1 flattens.
+
+    Example:
+        >>> import torch
+        >>> Reshape((1, 2, 3))(torch.zeros(4, 6)).shape
+        torch.Size([4, 1, 2, 3])
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "n ..."]:
+        """Reshapes everything after the first axis."""
+        return rows.reshape(rows.shape[0], *self.shape)
+
+
+def pixels(shape: tuple[int, ...], outputs: int = 1) -> int:
+    """Numbers in an observation, times the outputs for each.
+
+    Example:
+        >>> pixels((1, 64, 64))
+        4096
+    """
+    return outputs * math.prod(shape)

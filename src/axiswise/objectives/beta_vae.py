@@ -1,0 +1,48 @@
+"""The β-VAE."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from axiswise.models import VAE, Networks
+from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
+from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
+from axiswise.objectives.terms import elbo
+from axiswise.shapes import Float, Tensor
+
+
+@dataclass(frozen=True)
+class BetaVAE:
+    r"""The ELBO with its divergence weighted by β; β = 1 is the plain VAE.
+
+    .. math:: L = -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))
+
+    Sums over pixels and latents, means over samples, one sample of z for each x: β means β whatever the image's size.
+
+    References:
+        Higgins et al., *β-VAE: learning basic visual concepts with a constrained variational framework*, ICLR 2017, eq 4.
+
+    Arguments:
+        beta: Weight of the divergence, β ≥ 0; a number or a schedule of the step.
+
+    Example:
+        >>> BetaVAE(beta=4).draws(batch=64, latents=10)
+        {'noise': Draw(shape=(64, 10), uniform=False)}
+    """
+
+    beta: Hyperparameter = 1.0
+
+    def __post_init__(self) -> None:
+        check_hyperparameter("BetaVAE", "beta", self.beta)
+
+    def networks(self, model: VAE) -> Trainable:
+        """The VAE's own."""
+        return Trainable(model.modules())
+
+    def draws(self, batch: int, latents: int) -> dict[str, Draw]:
+        """Noise for one sample of z for each x."""
+        return {"noise": Draw((batch, latents))}
+
+    def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
+        """The formula above."""
+        terms = elbo(networks, batch.x, draws["noise"])
+        return Terms(terms.reconstruction + self.beta * terms.kl, terms.parts())

@@ -1,0 +1,84 @@
+"""What an objective is: a frozen dataclass of hyperparameters and three pure methods.
+
+An objective is written for one member. `population.step` vectorises it over a cohort: fields of type `Hyperparameter` are
+replaced by each member's value at the current step, a scalar tensor, before `loss` is called; all other fields are part
+of the program and equal within a cohort. An objective owns no optimizer state, counter or logger.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from torch import nn
+
+from axiswise.models import VAE, Networks
+from axiswise.numerics.optimizers import Optimizer
+from axiswise.shapes import Float, Int, Tensor
+
+
+class Batch(NamedTuple):
+    """What a step sees of the data.
+
+    Arguments:
+        x: Observations.
+        index: Their indices in the dataset.
+        size: Length of the dataset, which estimators over the whole set need.
+        pair: The second observations of transitions (x, pair), for objectives that train on pairs.
+    """
+
+    x: Float[Tensor, "n ..."]
+    index: Int[Tensor, " n"]
+    size: int
+    pair: Float[Tensor, "n ..."] | None = None
+
+
+class Draw(NamedTuple):
+    """A random tensor that a step uses: its shape, and whether it is normal or uniform on (0, 1)."""
+
+    shape: tuple[int, ...]
+    uniform: bool = False
+
+
+class Terms(NamedTuple):
+    """What a loss returns.
+
+    Arguments:
+        total: Minimised by the model's parameters.
+        parts: Named pieces for the history: scalars, or vectors over latents.
+        adversary: Minimised by the adversary's parameters alone, where there is an adversary.
+    """
+
+    total: Float[Tensor, ""]
+    parts: dict[str, Tensor]
+    adversary: Float[Tensor, ""] | None = None
+
+
+@dataclass(frozen=True)
+class Trainable:
+    """The modules an objective trains.
+
+    Arguments:
+        model: Modules moved by `Terms.total`, by name. Usually those of the VAE; a model without a decoder leaves it out.
+        adversary: Modules moved by `Terms.adversary`.
+        adversary_optimizer: How they are moved; None is the member's own optimizer.
+    """
+
+    model: dict[str, nn.Module]
+    adversary: dict[str, nn.Module] = field(default_factory=dict)
+    adversary_optimizer: Optimizer | None = None
+
+
+class Objective(Protocol):
+    """A training objective."""
+
+    def networks(self, model: VAE) -> Trainable:
+        """Fresh modules to train: those of the model, and what the objective adds or leaves out."""
+        ...
+
+    def draws(self, batch: int, latents: int) -> dict[str, Draw]:
+        """The random tensors that one step of one member uses, by name."""
+        ...
+
+    def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
+        """The loss of one member at one step, from bound networks, a batch and the tensors that `draws` asked for."""
+        ...

@@ -1,0 +1,93 @@
+"""What the steps of a cohort consume: batches, random draws and hyperparameters, made for a block of steps at a time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from axiswise.data import FactorDataset
+from axiswise.numerics import integers, normal, uniform
+from axiswise.numerics.optimizers import Optimizer
+from axiswise.numerics.schedules import Hyperparameter, Schedule, hyperparameters, value_at
+from axiswise.population.cohort import Cohort
+from axiswise.population.step import ADVERSARY, MODEL, Inputs
+from axiswise.shapes import Float, Int, Tensor
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The source of a cohort's inputs: a pure function of the members and the step.
+
+    Arguments:
+        cohort: The members.
+        dataset: What they see, on the device to train on.
+        dtype: Floating-point type of everything random.
+        seeds: The members' seeds, on the device.
+        optimizers: For each group of weights, every member's optimizer.
+        whole: The whole dataset, when every step sees it.
+    """
+
+    cohort: Cohort
+    dataset: FactorDataset
+    dtype: torch.dtype
+    seeds: Int[Tensor, " p"]
+    optimizers: dict[str, list[Optimizer]]
+    whole: Float[Tensor, "n ..."] | None
+
+    def block(self, numbers: range) -> Iterator[Inputs]:
+        """The inputs of the steps of those numbers, one after another; all draws are made in one call."""
+        first, device = self.cohort.members[0], self.seeds.device
+        steps = torch.arange(numbers.start, numbers.stop, device=device)[:, None]
+        batch = first.batch or len(self.dataset)
+        draws = {
+            name: (uniform if draw.uniform else normal)(self.seeds, name, steps, draw.shape, dtype=self.dtype)
+            for name, draw in first.objective.draws(batch, first.model.latents).items()
+        }
+        if self.whole is None:
+            index = integers(self.seeds, "index", steps, (batch,), len(self.dataset))
+        else:
+            index = torch.arange(batch, device=device).expand(len(numbers), batch)
+        values = _table([hyperparameters(member.objective) for member in self.cohort.members], numbers)
+        values = {name: table.to(device, self.dtype) for name, table in values.items()}
+        factors = {group: self._coefficients(group, numbers) for group in self.optimizers}
+        for row, step in enumerate(steps[:, 0].to(self.dtype)):
+            x = self.dataset.x(index[row]).to(self.dtype) if self.whole is None else self.whole
+            coefficients = {group: _row(table, row) for group, table in factors.items()}
+            yield Inputs(x, index[row], _row(draws, row), _row(values, row), coefficients, step)
+
+    def _coefficients(self, group: str, numbers: range) -> dict[str, Float[Tensor, "s p 1"]]:
+        """The optimizers' coefficients in float64, then rounded once."""
+        optimizers = self.optimizers[group]
+        table = _table([hyperparameters(optimizer) for optimizer in optimizers], numbers)
+        factors = optimizers[0].coefficients(table, torch.tensor(numbers, dtype=torch.float64)[:, None])
+        return {name: factor.to(self.seeds.device, self.dtype)[..., None] for name, factor in factors.items()}
+
+
+def feed(cohort: Cohort, dataset: FactorDataset, dtype: torch.dtype) -> Feed:
+    """The feed of a cohort on a dataset."""
+    seeds = torch.tensor([member.seed for member in cohort.members], device=dataset.device)
+    optimizers: dict[str, list[Optimizer]] = {MODEL: [member.optimizer for member in cohort.members]}
+    trainable = [member.objective.networks(member.model) for member in cohort.members]
+    if trainable[0].adversary:
+        optimizers[ADVERSARY] = [
+            parts.adversary_optimizer or member.optimizer
+            for parts, member in zip(trainable, cohort.members, strict=True)
+        ]
+    shared = cohort.members[0].batch is None
+    whole = dataset.x(torch.arange(len(dataset), device=dataset.device)).to(dtype) if shared else None
+    return Feed(cohort, dataset, dtype, seeds, optimizers, whole)
+
+
+def _table(owners: Sequence[Mapping[str, Hyperparameter]], numbers: range) -> dict[str, Float[Tensor, "s p"]]:
+    """Every member's hyperparameters at every step of a block."""
+    tables = {name: torch.empty(len(numbers), len(owners), dtype=torch.float64) for name in owners[0]}
+    for column, owner in enumerate(owners):
+        for name, value in owner.items():
+            scheduled = isinstance(value, Schedule)
+            values = torch.tensor([value_at(value, number) for number in numbers] if scheduled else value)
+            tables[name][:, column] = values
+    return tables
+
+
+def _row(table: Mapping[str, Tensor], row: int) -> dict[str, Tensor]:
+    return {name: column[row] for name, column in table.items()}

@@ -1,0 +1,198 @@
+"""Run folders: a set of members by content address, and the states of cohorts on their way.
+
+::
+
+    run.json                      the dataset and floating-point type all members share
+    members/ADDRESS.safetensors   a finished member: weights, buffers, history, how it ended
+    cohorts/ADDRESS.safetensors   a cohort in training: the whole state, and the layout a resumption repeats
+    records.jsonl, arrays/        what `evaluate` found
+
+The same call resumes, a larger grid trains what is missing, another dataset is refused.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from axiswise.errors import AxiswiseError
+from axiswise.population.catalogue import CATALOGUE
+from axiswise.population.cohort import Cohort
+from axiswise.population.loop import Training
+from axiswise.population.member import Member
+from axiswise.population.step import State
+from axiswise.population.trained import Trained
+from axiswise.records import read_about, read_json, read_tensors, restore, versions, write_json, write_tensors
+
+try:
+    import fcntl
+except ImportError:  # Windows has no advisory locks of this kind: there, two runs in one folder are the user's care
+    fcntl = None
+
+LOCK = ".lock"
+RUN, MEMBER, COHORT = "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder that holds the members trained on one dataset.
+
+    Arguments:
+        path: Where it is.
+    """
+
+    path: Path
+
+    def open(self, dataset: Mapping[str, Any], dtype: str) -> None:
+        """Makes the folder, or checks that it holds members of the same dataset and type.
+
+        Raises:
+            AxiswiseError: If it holds something else.
+        """
+        about = {"format": RUN, "dataset": dict(dataset), "dtype": dtype}
+        if not (self.path / "run.json").exists():
+            if any(path.name != LOCK for path in self.path.iterdir()):
+                raise AxiswiseError(
+                    f"{self.path} is not a run folder: it has no run.json but is not empty. Choose another `out`."
+                )
+            write_json(self.path / "run.json", {**about, "versions": versions()})
+            return
+        found = read_json(self.path / "run.json", RUN)
+        for name in ("dataset", "dtype"):
+            if found.get(name) != about[name]:
+                raise AxiswiseError(
+                    f"{self.path} holds members trained with {name} {found.get(name)}. Got {about[name]}. "
+                    "Choose another `out`, or train with what the folder holds."
+                )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from training in the folder; a killed process leaves no lock behind."""
+        if self.path.exists() and not self.path.is_dir():
+            raise AxiswiseError(f"Expected a folder, or nothing yet, at {self.path}. Got a file. Choose another `out`.")
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / LOCK).open("w") as file:
+            if fcntl:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    message = f"Another process is training in {self.path}. Wait for it, or choose another `out`."
+                    raise AxiswiseError(message) from None
+            yield
+
+    def holds(self, member: str) -> bool:
+        """Whether a finished member of that address is here."""
+        return self._member(member).exists()
+
+    def write_member(self, trained: Trained) -> None:
+        """Stores a finished member."""
+        arrays = {f"weights/{name}": tensor.cpu().numpy() for name, tensor in trained.weights.items()}
+        arrays |= {f"buffers/{name}": tensor.cpu().numpy() for name, tensor in trained.buffers.items()}
+        arrays |= {f"history/{name}": array for name, array in trained.history.items()}
+        form = {"member": trained.member.form, "status": trained.status, "seconds": round(trained.seconds, 3)}
+        write_tensors(self._member(trained.member.address), arrays, {"format": MEMBER, **form, "about": trained.about})
+
+    def read_member(self, member: str, known: Mapping[str, Member] | None = None) -> Trained:
+        """Loads a finished member by its address.
+
+        Arguments:
+            member: The address.
+            known: Members by address that need not be rebuilt from their stored form.
+        """
+        arrays, about = read_tensors(self._member(member), MEMBER)
+        described = (known or {}).get(member) or restore(about["member"], CATALOGUE)
+        if described.address != member:
+            raise AxiswiseError(
+                f"{self._member(member)} holds member {described.address}, not {member}: it was renamed."
+            )
+        return Trained(
+            described,
+            {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()},
+            {name: torch.from_numpy(array) for name, array in _under("buffers", arrays).items()},
+            _under("history", arrays),
+            about["status"],
+            about["seconds"],
+            about["about"],
+        )
+
+    def members(self) -> list[str]:
+        """Addresses of all finished members."""
+        return sorted(path.stem for path in (self.path / "members").glob("*.safetensors"))
+
+    def write_training(self, cohort: Cohort, training: Training) -> None:
+        """Stores a cohort on its way: its layout, state and history."""
+        state = training.state
+        arrays = {f"weights/{group}": weights.cpu().numpy() for group, weights in state.weights.items()}
+        arrays |= {f"buffers/{name}": buffer.cpu().numpy() for name, buffer in state.buffers.items()}
+        for group, moments in state.moments.items():
+            arrays |= {f"moments/{group}/{name}": moment.cpu().numpy() for name, moment in moments.items()}
+        arrays |= {f"history/{name}": np.stack(entries) for name, entries in training.history.items()}
+        arrays["recorded"] = np.array(training.recorded, dtype=np.int64)
+        about = {
+            "format": COHORT,
+            "members": [member.form for member in cohort.members],
+            "threads": cohort.threads,
+            "step": training.step,
+            "seconds": training.seconds,
+        }
+        write_tensors(self._cohort(cohort), arrays, about)
+
+    def resume(self, cohort: Cohort, fresh: Training) -> Training:
+        """The saved state of a cohort, on the device of a fresh one; the fresh one itself if nothing was saved."""
+        if not self._cohort(cohort).exists():
+            return fresh
+        arrays, about = read_tensors(self._cohort(cohort), COHORT)
+
+        def like(reference: torch.Tensor, name: str) -> torch.Tensor:
+            array = arrays.get(name)
+            if array is None or array.shape != reference.shape:
+                found = None if array is None else array.shape
+                raise AxiswiseError(
+                    f"{self._cohort(cohort)}: {name!r} must have shape {tuple(reference.shape)}. Got {found}. "
+                    "Delete the file to train its members again."
+                )
+            return torch.from_numpy(array).to(reference.device, reference.dtype)
+
+        state = fresh.state
+        return Training(
+            State(
+                {group: like(weights, f"weights/{group}") for group, weights in state.weights.items()},
+                {name: like(buffer, f"buffers/{name}") for name, buffer in state.buffers.items()},
+                {
+                    group: {name: like(moment, f"moments/{group}/{name}") for name, moment in moments.items()}
+                    for group, moments in state.moments.items()
+                },
+            ),
+            about["step"],
+            arrays["recorded"].tolist(),
+            {name: list(stack) for name, stack in _under("history", arrays).items()},
+            about["seconds"],
+        )
+
+    def unfinished(self, known: Mapping[str, Member]) -> list[Cohort]:
+        """Cohorts on their way, in the layout they were started with."""
+        found = []
+        for path in sorted((self.path / "cohorts").glob("*.safetensors")):
+            about = read_about(path, COHORT)
+            members = [restore(form, CATALOGUE) for form in about["members"]]
+            found.append(Cohort(tuple(known.get(member.address, member) for member in members), about["threads"]))
+        return found
+
+    def forget(self, cohort: Cohort) -> None:
+        """Removes the state of a cohort whose members are all stored."""
+        self._cohort(cohort).unlink(missing_ok=True)
+
+    def _member(self, member: str) -> Path:
+        return self.path / "members" / f"{member}.safetensors"
+
+    def _cohort(self, cohort: Cohort) -> Path:
+        return self.path / "cohorts" / f"{cohort.address}.safetensors"
+
+
+def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with "prefix/", under the rest of their names."""
+    return {name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")}

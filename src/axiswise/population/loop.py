@@ -1,0 +1,133 @@
+"""The training loop: blocks of steps, the history, and the moments at which a state may be saved."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from axiswise.population.cohort import Cohort
+from axiswise.population.feed import Feed
+from axiswise.population.step import Program, State, make_step, program, start
+
+LONGEST_BLOCK = 100
+BLOCK_SECONDS = 0.5
+SAVE_SECONDS = 5.0
+SAVING_SHARE = 0.05  # of the time at most goes into saving states
+BALLAST = 31 << 20
+
+
+class Progress(Protocol):
+    """Where long work says how far it is; silence is the default."""
+
+    def begin(self, title: str, total: int) -> None:
+        """Work of `total` units begins."""
+        ...
+
+    def advance(self, units: int) -> None:
+        """So many more units are done."""
+        ...
+
+    def end(self) -> None:
+        """The work is over."""
+        ...
+
+
+@dataclass
+class Training:
+    """A cohort in training: everything that must be saved to go on as if nothing had happened.
+
+    Arguments:
+        state: Weights, buffers and moments.
+        step: Steps taken.
+        recorded: Steps at which the history was kept.
+        history: For each term, an array ``(p, …)`` for each recorded step.
+        seconds: Time spent so far.
+    """
+
+    state: State
+    step: int = 0
+    recorded: list[int] = field(default_factory=list)
+    history: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def cohort_program(cohort: Cohort, size: int) -> Program:
+    """The tensor program of a cohort on a dataset of that size."""
+    first = cohort.members[0]
+    shared = first.batch is None
+    return program(first.model, first.objective, first.optimizer, size, shared=shared, stacked=cohort.stacked)
+
+
+def begin(feed: Feed) -> Training:
+    """A cohort before its first step."""
+    return Training(start(cohort_program(feed.cohort, len(feed.dataset)), feed.seeds, feed.dtype))
+
+
+def run(
+    feed: Feed,
+    training: Training,
+    *,
+    save: Callable[[Training], None] | None = None,
+    progress: Progress | None = None,
+    on_block: Callable[[Training, int], None] | None = None,
+) -> Training:
+    """Trains a cohort to its last step, from wherever it stands.
+
+    Inputs are a function of the step, so blocks of any length give the same result. They are sized to take about half a
+    second; draws are made, progress is shown and states are saved between them.
+
+    Arguments:
+        feed: The cohort's inputs.
+        training: Where the cohort stands; it is moved on in place.
+        save: Called with the training now and then.
+        progress: Told of each block, in steps times members.
+        on_block: Called after each block with the training and how many entries its history had before.
+    """
+    members = feed.cohort.members
+    last, interval = members[0].steps, members[0].interval
+    built, step = cohort_program(feed.cohort, len(feed.dataset)), None
+    length, saved, save_after = 1, time.perf_counter(), SAVE_SECONDS
+    with _settings(feed.cohort.threads):
+        while training.step < last:
+            began, entries = time.perf_counter(), len(training.recorded)
+            numbers = range(training.step, min(training.step + length, last))
+            for number, inputs in zip(numbers, feed.block(numbers), strict=True):
+                step = step or make_step(built, training.state, inputs)
+                training.state, terms = step(training.state, inputs)
+                if number % interval == 0 or number == last - 1:
+                    training.recorded.append(number)
+                    for name, term in terms.items():
+                        training.history.setdefault(name, []).append(term.cpu().numpy())
+            training.step = numbers.stop
+            elapsed = time.perf_counter() - began
+            training.seconds += elapsed
+            length = max(1, min(LONGEST_BLOCK, 4 * length, int(len(numbers) * BLOCK_SECONDS / elapsed)))
+            if progress:
+                progress.advance(len(numbers) * len(members))
+            if on_block:
+                on_block(training, entries)
+            if save and time.perf_counter() - saved > save_after:
+                saving = time.perf_counter()
+                save(training)
+                saved = time.perf_counter()
+                save_after = max(SAVE_SECONDS, (saved - saving) / SAVING_SHARE)
+    return training
+
+
+@contextmanager
+def _settings(threads: int) -> Iterator[None]:
+    """Fixes what a bit-equal repetition needs, for the time of a run: threads, and deterministic convolutions."""
+    before = torch.get_num_threads()
+    # Freeing one large untouched block teaches the C library's allocator to keep freed memory for the next step instead
+    # of handing it back: without it every temporary of a step is paged in anew, a third of the time of small members.
+    torch.empty(BALLAST, dtype=torch.uint8)
+    torch.set_num_threads(threads)
+    try:
+        with torch.backends.cudnn.flags(deterministic=True, benchmark=False):
+            yield
+    finally:
+        torch.set_num_threads(before)

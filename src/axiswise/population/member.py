@@ -1,0 +1,98 @@
+"""Members, and grids of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any
+
+from axiswise.errors import AxiswiseError
+from axiswise.models import VAE
+from axiswise.numerics.optimizers import Adam, Optimizer
+from axiswise.objectives import Objective
+from axiswise.records import address, describe
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model to train. Its JSON form is its identity, and the hash of that its content address.
+
+    Arguments:
+        model: What is trained.
+        objective: What it is trained for, with its hyperparameters.
+        steps: Number of training steps; 0 gives the initial weights.
+        batch: Observations a step, drawn with replacement; None is the whole dataset at every step.
+        seed: Decides the initial weights, the batches and the noise, and nothing else does.
+        optimizer: How parameters are moved.
+        history: Every how many steps the terms of the loss are kept; None keeps about a hundred times.
+
+    Example:
+        >>> from axiswise import models, objectives
+        >>> member = Member(models.linear(3, 2), objectives.BetaVAE(beta=1e-2), steps=1000)
+        >>> member.address == Member(models.linear(3, 2), objectives.BetaVAE(beta=0.01), steps=1000).address
+        True
+    """
+
+    model: VAE
+    objective: Objective
+    steps: int
+    batch: int | None = 64
+    seed: int = 0
+    optimizer: Optimizer = Adam()
+    history: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, low in (("steps", 0), ("batch", 1), ("seed", 0), ("history", 1)):
+            value = getattr(self, name)
+            optional = name in ("batch", "history")
+            if not (optional and value is None) and (not isinstance(value, int) or not low <= value < 2**32):
+                ending = " or None" if optional else ""
+                raise AxiswiseError(
+                    f"`{name}` of a member must be a whole number of at least {low}{ending}. Got {value!r}."
+                )
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """The member as JSON."""
+        return describe(self)
+
+    @property
+    def address(self) -> str:
+        """Content address of the member."""
+        return address(self.form)
+
+    @property
+    def interval(self) -> int:
+        """Steps between two entries of the history."""
+        return self.history or max(1, self.steps // 100)
+
+
+def grid(**choices: Any) -> list[Member]:
+    """Members for every combination of choices, the last named varying fastest.
+
+    Arguments:
+        choices: Arguments of `Member`; a list, range or other iterable (not a tuple or string) is a choice of several.
+
+    Example:
+        >>> from axiswise import models, objectives
+        >>> members = grid(
+        ...     model=models.linear(3, 2), objective=[objectives.BetaVAE(b) for b in (0.1, 1.0)], steps=10, seed=range(3)
+        ... )
+        >>> len(members), members[-1].objective, members[-1].seed
+        (6, BetaVAE(beta=1.0), 2)
+    """
+    known = [field.name for field in fields(Member)]
+    for name in choices:
+        if name not in known:
+            raise AxiswiseError(f"A grid takes the arguments of a member ({', '.join(known)}). Got {name!r}.")
+    for name in ("model", "objective", "steps"):
+        if name not in choices:
+            raise AxiswiseError(f"A grid needs `{name}`. Got {', '.join(choices) or 'nothing'}.")
+    options = {name: list(choice) if _several(choice) else [choice] for name, choice in choices.items()}
+    for name, option in options.items():
+        if not option:
+            raise AxiswiseError(f"The grid is empty: `{name}` has no values. Give at least one.")
+    return [Member(**dict(zip(options, values, strict=True))) for values in product(*options.values())]
+
+
+def _several(choice: Any) -> bool:
+    return isinstance(choice, Iterable) and not isinstance(choice, str | tuple)

@@ -1,0 +1,146 @@
+"""Populations: trained members in the order they were asked for."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from axiswise.distributions import Likelihood, Parameters, Posterior
+from axiswise.errors import AxiswiseError
+from axiswise.population.folder import RunFolder
+from axiswise.population.member import Member
+from axiswise.population.trained import Group, Trained
+from axiswise.records import address, describe
+from axiswise.shapes import Float, Tensor
+
+
+class Encoder(nn.Module):
+    """An encoder as an ordinary module: x ↦ the posterior's named tuple."""
+
+    def __init__(self, network: nn.Module, posterior: Posterior) -> None:
+        super().__init__()
+        self.network, self.posterior = network, posterior
+
+    def forward(self, x: Float[Tensor, "n ..."]) -> Parameters:
+        """Parameters of q(z | x)."""
+        return self.posterior.unpack(self.network(x))
+
+
+class Decoder(nn.Module):
+    """A decoder as an ordinary module: z ↦ the likelihood's mean."""
+
+    def __init__(self, network: nn.Module, likelihood: Likelihood) -> None:
+        super().__init__()
+        self.network, self.likelihood = network, likelihood
+
+    def forward(self, z: Float[Tensor, "n z"], *, raw: bool = False) -> Float[Tensor, "n ..."]:
+        """E[x | z], or with ``raw=True`` the network's output."""
+        output = self.network(z)
+        return output if raw else self.likelihood.mean(output)
+
+
+class Pair(NamedTuple):
+    """One member as ordinary modules; a model trained without a decoder has None there."""
+
+    encoder: Encoder
+    decoder: Decoder | None
+
+
+class Population:
+    """Trained members, in the order they were asked for.
+
+    Example:
+        >>> from axiswise import data, models, objectives
+        >>> from axiswise.population import grid, train
+        >>> square = data.synth_linear(samples=1000)
+        >>> members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=2, seed=range(4))
+        >>> population = train(members, square)
+        >>> codes = population.encode(square.x(torch.arange(10)))
+        >>> len(population), codes.mean.shape, population.decode(codes.mean).shape
+        (4, torch.Size([4, 10, 2]), torch.Size([4, 10, 3]))
+    """
+
+    def __init__(self, trained: Sequence[Trained]) -> None:
+        self.trained = tuple(trained)
+
+    def __len__(self) -> int:
+        return len(self.trained)
+
+    def __repr__(self) -> str:
+        return f"Population({len(self)} members)"
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """What was trained."""
+        return tuple(trained.member for trained in self.trained)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The members by model: within a group everything stacks."""
+        grouped: dict[str, list[int]] = {}
+        for position, member in enumerate(self.members):
+            grouped.setdefault(address([describe(member.model), type(member.objective).__name__]), []).append(position)
+        return tuple(
+            Group(tuple(positions), tuple(self.trained[position] for position in positions))
+            for positions in grouped.values()
+        )
+
+    def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
+        """Every member's posterior parameters for the same observations, as the posterior's named tuple, member axis first.
+
+        Raises:
+            AxiswiseError: If members differ in posterior or number of latents, so that nothing stacks.
+        """
+        encoded = [group.encode(x) for group in self.groups]
+        kinds = {(type(parameters), parameters.mean.shape[-1]) for parameters in encoded}
+        if len(kinds) > 1:
+            described = ", ".join(sorted(f"{kind.__name__} of {latents}" for kind, latents in kinds))
+            raise AxiswiseError(
+                f"Members must share posterior and number of latents to be encoded together. Got {described}. "
+                "Use `population.groups` or `population.member(i)`."
+            )
+        return type(encoded[0])(*(self._ordered(parts) for parts in zip(*encoded, strict=True)))  # pyright: ignore
+
+    def decode(self, z: Float[Tensor, "*p n z"], *, raw: bool = False) -> Float[Tensor, "p n ..."]:
+        """Every member's E[x | z], member axis first; ``raw=True`` gives the decoder's output (logits, say).
+
+        Arguments:
+            z: Latents, ``(p, n, z)``, a block for each member, or ``(n, z)``, the same for all.
+            raw: Whether to leave out the likelihood's mean.
+        """
+        z = z.expand(len(self), *z.shape) if z.ndim == 2 else z
+        return self._ordered([group.decode(z[list(group.positions)], raw=raw) for group in self.groups])
+
+    def member(self, position: int) -> Pair:
+        """One member as a pair of ordinary modules, encoder and decoder, in evaluation mode."""
+        trained = self.trained[position]
+        modules = trained.member.objective.networks(trained.member.model).model
+        for name, module in modules.items():
+            own = {**trained.weights, **trained.buffers}
+            own = {key.removeprefix(f"{name}."): own[key] for key in own if key.startswith(f"{name}.")}
+            module.to(next(iter(own.values()))).load_state_dict(own)
+        model = trained.member.model
+        decoder = Decoder(modules["decoder"], model.likelihood).eval() if "decoder" in modules else None
+        return Pair(Encoder(modules["encoder"], model.posterior).eval(), decoder)
+
+    def save(self, path: str | Path) -> None:
+        """Stores the population as a run folder, which `load` reads and `train` can add to."""
+        folder = RunFolder(Path(path))
+        about = self.trained[0].about
+        with folder.locked():
+            folder.open(about["dataset"], about["dtype"])
+            for trained in self.trained:
+                folder.write_member(trained)
+
+    def to(self, device: torch.device | str) -> "Population":
+        """The same population on another device."""
+        return Population([trained.to(torch.device(device)) for trained in self.trained])
+
+    def _ordered(self, parts: Sequence[Tensor]) -> Tensor:
+        """Puts the groups' rows back into the members' order."""
+        positions = torch.tensor([position for group in self.groups for position in group.positions])
+        joined = torch.cat(list(parts))
+        return joined[positions.argsort().to(joined.device)]

@@ -1,0 +1,307 @@
+r"""One training step of a whole cohort, as one tensor program.
+
+An objective is written for one member. Here it is vectorised: the weights of p members lie in one matrix
+``(p, w)``, the loss is mapped over its rows, and the gradient of the *sum* of the members' losses is taken,
+
+.. math:: \nabla_{\theta_1, \dots, \theta_p} \sum_i L_i(\theta_i) = (\nabla L_1(\theta_1), \dots, \nabla L_p(\theta_p)),
+
+which is every member's own gradient: nothing is averaged, clipped or drawn across members, and a member that turns into
+NaN turns alone. The program is traced once into a flat list of tensor operations and replayed, which spares the mapping
+and the bookkeeping of differentiation at every step; random numbers and hyperparameters are inputs, so the replay is
+exact.
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.func import functional_call, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from axiswise.models import VAE, Networks, initialise
+from axiswise.numerics.optimizers import Optimizer
+from axiswise.objectives import Batch, Objective, Terms
+from axiswise.shapes import Float, Int, Tensor
+
+MODEL, ADVERSARY = "model", "adversary"
+Groups = dict[str, Any]
+"""A value for each group of weights: the model's, and the adversary's where there is one."""
+
+
+class State(NamedTuple):
+    """Everything a cohort's training changes, member axis first.
+
+    Arguments:
+        weights: A matrix ``(p, w)`` for each group of modules.
+        buffers: Buffers of the modules (batch norm), stacked, by "module.buffer".
+        moments: The optimizer's state for each group.
+    """
+
+    weights: Groups
+    buffers: dict[str, Tensor]
+    moments: Groups
+
+
+class Inputs(NamedTuple):
+    """What one step consumes, member axis first.
+
+    Arguments:
+        x: Observations; without a member axis when all members see the same (`shared`).
+        index: Their indices in the dataset.
+        draws: Random tensors that the objective asked for.
+        values: The objective's hyperparameters at this step, ``(p,)`` each.
+        coefficients: The optimizers' coefficients at this step, ``(p, 1)`` each, for each group.
+        step: Number of the step, from 0.
+    """
+
+    x: Float[Tensor, "..."]
+    index: Int[Tensor, "..."]
+    draws: dict[str, Tensor]
+    values: dict[str, Float[Tensor, " p"]]
+    coefficients: Groups
+    step: Float[Tensor, ""]
+
+
+class Slot(NamedTuple):
+    """Where one parameter lies in the rows of a weight matrix."""
+
+    module: str
+    name: str
+    shape: torch.Size
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the members of a cohort share: the objective's form, the modules, and where each parameter lies.
+
+    Arguments:
+        model: The VAE.
+        objective: Any member's objective; its hyperparameters are replaced by each member's.
+        optimizers: The optimizer of each group of modules.
+        modules: Template modules by name; only their code, names and shapes are used.
+        slots: For each group, where its parameters lie.
+        size: Length of the dataset.
+        shared: Whether all members see the same observations (the whole set).
+        stacked: Whether the loss is mapped over members; a cohort of one runs its member's program as it is.
+    """
+
+    model: VAE
+    objective: Objective
+    optimizers: dict[str, Optimizer]
+    modules: dict[str, nn.Module]
+    slots: dict[str, tuple[Slot, ...]]
+    size: int
+    shared: bool
+    stacked: bool
+
+
+def program(
+    model: VAE, objective: Objective, optimizer: Optimizer, size: int, *, shared: bool, stacked: bool
+) -> Program:
+    """Builds the program of a cohort.
+
+    Example:
+        >>> from axiswise import models, objectives
+        >>> from axiswise.numerics.optimizers import Adam
+        >>> built = program(models.linear(3, 2), objectives.BetaVAE(), Adam(), 100, shared=False, stacked=True)
+        >>> [(slot.module, slot.name, tuple(slot.shape)) for slot in built.slots["model"]][:2]
+        [('encoder', '1.weight', (4, 3)), ('encoder', '1.bias', (4,))]
+    """
+    trainable = objective.networks(model)
+    groups = {MODEL: trainable.model} | ({ADVERSARY: trainable.adversary} if trainable.adversary else {})
+    optimizers = {MODEL: optimizer, ADVERSARY: trainable.adversary_optimizer or optimizer}
+    return Program(
+        model,
+        objective,
+        {group: optimizers[group] for group in groups},
+        {name: module for modules in groups.values() for name, module in modules.items()},
+        {group: _slots(modules) for group, modules in groups.items()},
+        size,
+        shared,
+        stacked,
+    )
+
+
+def _slots(modules: Mapping[str, nn.Module]) -> tuple[Slot, ...]:
+    slots, start = [], 0
+    for module, contents in modules.items():
+        for name, parameter in contents.named_parameters():
+            slots.append(Slot(module, name, parameter.shape, start, start + parameter.numel()))
+            start += parameter.numel()
+    return tuple(slots)
+
+
+def start(cohort: Program, seeds: Int[Tensor, " p"], dtype: torch.dtype) -> State:
+    """The state before the first step, from the members' seeds; it lies on the seeds' device."""
+    initial = {name: initialise(module, name, seeds, dtype) for name, module in cohort.modules.items()}
+    weights = {
+        group: torch.cat([initial[slot.module][slot.name].flatten(1) for slot in slots], 1)
+        for group, slots in cohort.slots.items()
+    }
+    buffers = {
+        f"{module}.{name}": buffer.to(seeds.device, dtype if buffer.is_floating_point() else None)
+        .expand(len(seeds), *buffer.shape)
+        .clone()
+        for module, contents in cohort.modules.items()
+        for name, buffer in contents.named_buffers()
+    }
+    return State(weights, buffers, {group: cohort.optimizers[group].start(weights[group]) for group in weights})
+
+
+def views(slots: Sequence[Slot], weights: Float[Tensor, "p w"]) -> list[Tensor]:
+    """The stacked parameters ``(p, *shape)`` as views of the weight matrix, in the order of the slots."""
+    return [weights[:, slot.start : slot.stop].unflatten(1, slot.shape) for slot in slots]
+
+
+def bind(
+    modules: Mapping[str, nn.Module], parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]
+) -> dict[str, Callable[..., Tensor]]:
+    """Modules that run on one member's parameters and buffers ("module.name") instead of their own.
+
+    Buffers are updated in place by modules in training mode, as PyTorch's batch norm does.
+    """
+    tensors = {**parameters, **buffers}
+    bound: dict[str, Callable[..., Tensor]] = {}
+    for name, module in modules.items():
+        own = {key.removeprefix(f"{name}."): tensor for key, tensor in tensors.items() if key.startswith(f"{name}.")}
+        bound[name] = partial(functional_call, module, own)
+    return bound
+
+
+def with_values(objective: Objective, values: Mapping[str, Tensor]) -> Objective:
+    """The objective with its hyperparameters replaced by tensors, past the checks meant for numbers."""
+    replaced = copy.copy(objective)
+    for name, value in values.items():
+        object.__setattr__(replaced, name, value)
+    return replaced
+
+
+class Outcome(NamedTuple):
+    """What a step finds before it moves anything.
+
+    Arguments:
+        gradients: For each group, the gradient of each parameter in the order of its slots.
+        terms: Terms of the loss, ``(p,)`` or ``(p, z)``.
+        buffers: The modules' buffers after the step.
+    """
+
+    gradients: dict[str, list[Tensor]]
+    terms: dict[str, Tensor]
+    buffers: dict[str, Tensor]
+
+
+def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], inputs: Inputs) -> Outcome:
+    """Every member's own gradients, from one backward pass through the sum of their losses (one more for adversaries)."""
+    leaves = {
+        group: [view.detach().requires_grad_() for view in views(slots, weights[group])]
+        for group, slots in cohort.slots.items()
+    }
+
+    def one(
+        leaves: dict[str, list[Tensor]],
+        buffers: dict[str, Tensor],
+        x: Tensor,
+        index: Tensor,
+        draws: dict[str, Tensor],
+        values: dict[str, Tensor],
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+        parameters = {
+            f"{slot.module}.{slot.name}": leaf
+            for group, slots in cohort.slots.items()
+            for slot, leaf in zip(slots, leaves[group], strict=True)
+        }
+        updated = {name: buffer.clone() for name, buffer in buffers.items()}
+        networks = Networks(cohort.model, bind(cohort.modules, parameters, updated))
+        objective = with_values(cohort.objective, values)
+        terms: Terms = objective.loss(networks, Batch(x, index, cohort.size), draws, inputs.step)
+        losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
+        return losses, terms.parts, updated
+
+    data = (None, None) if cohort.shared else (0, 0)
+    mapped = vmap(one, in_dims=(0, 0, *data, 0, 0)) if cohort.stacked else _alone(one, cohort.shared)
+    losses, parts, updated = mapped(leaves, buffers, inputs.x, inputs.index, inputs.draws, inputs.values)
+    gradients = {
+        group: list(
+            torch.autograd.grad(
+                losses[group].sum(), leaves[group], retain_graph=True, allow_unused=True, materialize_grads=True
+            )
+        )
+        for group in cohort.slots
+    }
+    terms = {"loss": losses[MODEL], **parts} | ({"adversary": losses[ADVERSARY]} if ADVERSARY in losses else {})
+    return Outcome(gradients, {name: term.detach() for name, term in terms.items()}, updated)
+
+
+def _alone(one: Callable[..., Any], shared: bool) -> Callable[..., Any]:
+    """Runs a one-member function on stacks of one: the member axis is taken off and put back."""
+
+    def mapped(leaves: Any, buffers: Any, x: Tensor, index: Tensor, draws: Any, values: Any) -> Any:
+        rest = (buffers, draws, values) if shared else (buffers, draws, values, x, index)
+        leaves, rest = pytree.tree_map(lambda stack: stack.squeeze(0), (leaves, rest))
+        buffers, draws, values = rest[:3]
+        outputs = one(leaves, buffers, *((x, index) if shared else rest[3:]), draws, values)
+        return pytree.tree_map(lambda single: single.unsqueeze(0), outputs)
+
+    return mapped
+
+
+Step = Callable[[State, Inputs], tuple[State, dict[str, Tensor]]]
+
+
+def make_step(cohort: Program, state: State, inputs: Inputs) -> Step:
+    """A function that moves a cohort by one step: (state, inputs) → (state, terms of the loss).
+
+    The state passed in is donated: its tensors are updated in place and returned.
+
+    Arguments:
+        cohort: The program.
+        state: A state of the shapes, type and device to come; it is not changed here.
+        inputs: Inputs of the shapes to come.
+    """
+    inputs = inputs._replace(coefficients={})
+    replay = _traced(partial(differentiate, cohort), (state.weights, state.buffers, inputs))
+    gradient = {group: torch.empty_like(weights) for group, weights in state.weights.items()}
+    slices = {group: views(slots, gradient[group]) for group, slots in cohort.slots.items()}
+
+    @torch.no_grad()
+    def step(state: State, inputs: Inputs) -> tuple[State, dict[str, Tensor]]:
+        found = replay(state.weights, state.buffers, inputs._replace(coefficients={}))
+        for group, optimizer in cohort.optimizers.items():
+            for view, part in zip(slices[group], found.gradients[group], strict=True):
+                view.copy_(part)
+            optimizer.update(state.weights[group], gradient[group], state.moments[group], inputs.coefficients[group])
+        for name, buffer in found.buffers.items():
+            state.buffers[name].copy_(buffer)
+        return state, found.terms
+
+    return step
+
+
+def _traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[..., Any]:
+    """The same function as a flat list of tensor operations, recorded on example arguments of the same shapes."""
+    flat, structure = pytree.tree_flatten(example)
+    result: list[pytree.TreeSpec] = []
+
+    def on_flat(*tensors: Tensor) -> list[Tensor]:
+        outputs, spec = pytree.tree_flatten(function(*pytree.tree_unflatten(list(tensors), structure)))
+        result[:] = [spec]
+        return outputs
+
+    graph = make_fx(on_flat)(*flat)
+    for node in list(graph.graph.nodes):
+        if node.target is torch.ops.aten.detach.default:  # nothing is differentiated in a replay
+            node.replace_all_uses_with(node.args[0])
+            graph.graph.erase_node(node)
+    graph.recompile()
+
+    def replay(*arguments: Any) -> Any:
+        return pytree.tree_unflatten(graph(*pytree.tree_leaves(arguments)), result[0])
+
+    return replay

@@ -1,0 +1,219 @@
+"""`train` and `load`: from members to a population, in memory or in a run folder."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from axiswise.data import FactorDataset
+from axiswise.errors import AxiswiseError
+from axiswise.population.cohort import Cohort, cohorts
+from axiswise.population.feed import feed
+from axiswise.population.folder import RUN, RunFolder
+from axiswise.population.loop import Progress, Training, begin, cohort_program, run
+from axiswise.population.member import Member
+from axiswise.population.step import views
+from axiswise.population.population import Population
+from axiswise.population.trained import Trained
+from axiswise.records import read_json, versions
+
+
+class Entry(NamedTuple):
+    """One entry of a member's history, as `on_history` gets it: scalars are floats, terms over latents are lists."""
+
+    member: Member
+    step: int
+    terms: dict[str, float | list[float]]
+
+
+def train(
+    members: Sequence[Member],
+    dataset: FactorDataset,
+    *,
+    out: str | Path | None = None,
+    device: str | torch.device | None = None,
+    dtype: torch.dtype = torch.float32,
+    progress: Progress | None = None,
+    on_history: Callable[[Entry], None] | None = None,
+) -> Population:
+    """Trains members on a dataset, all that can share a tensor program at once.
+
+    Members are independent: what becomes of one does not depend on the others, on their order, or on how they were
+    grouped. A member whose loss or weights stop being finite is recorded as diverged, and the rest train on.
+
+    Arguments:
+        members: What to train, from `grid` or a list.
+        dataset: What they see.
+        out: A run folder: finished members are kept there by content address, states on their way are saved every few
+            seconds, and the same call after an interruption goes on bit for bit. None keeps everything in memory.
+        device: "cpu", "cuda", …; None is where the dataset lies.
+        dtype: Floating-point type of weights and computation.
+        progress: Told how far training is, in steps times members.
+        on_history: Called with each entry of each member's history as it is made.
+
+    Example:
+        >>> from axiswise import data, models, objectives
+        >>> from axiswise.population import grid
+        >>> members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(1e-2), steps=20, seed=range(3))
+        >>> population = train(members, data.synth_linear(samples=1000))
+        >>> [trained.status for trained in population.trained]
+        ['trained', 'trained', 'trained']
+    """
+    members = list(members)
+    _check(members, dataset)
+    dataset = dataset.to(device_named(device)) if device is not None else dataset
+    by_address = {member.address: member for member in members}
+    folder = RunFolder(Path(out)) if out is not None else None
+    with folder.locked() if folder else nullcontext():
+        done: dict[str, Trained] = {}
+        if folder:
+            folder.open(dataset.identity, _name(dtype))
+            done = {key: folder.read_member(key, by_address) for key in by_address if folder.holds(key)}
+        waiting = _layout(folder, [member for key, member in by_address.items() if key not in done], dataset.device)
+        if progress:
+            progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in waiting))
+        for cohort in waiting:
+            for trained in _train_cohort(cohort, dataset, dtype, folder, progress, on_history):
+                done[trained.member.address] = trained
+        if progress:
+            progress.end()
+    return Population([done[member.address].to(dataset.device) for member in members])
+
+
+def load(path: str | Path, *, device: str | torch.device = "cpu") -> Population:
+    """Loads every finished member of a run folder, ordered by content address. Nothing stored is executed.
+
+    Example:
+        >>> load("no-such-folder")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: Expected a run folder with a run.json at no-such-folder. There is none.
+    """
+    folder = RunFolder(Path(path))
+    if not (folder.path / "run.json").is_file():
+        raise AxiswiseError(f"Expected a run folder with a run.json at {path}. There is none.")
+    read_json(folder.path / "run.json", RUN)
+    return Population([folder.read_member(member) for member in folder.members()]).to(device_named(device))
+
+
+def device_named(device: str | torch.device) -> torch.device:
+    """The device of that name, if this machine has it.
+
+    Example:
+        >>> device_named("abacus")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `device` must name a device of this machine (cpu...). Got 'abacus'.
+    """
+    usable = [
+        "cpu",
+        *(["cuda"] if torch.cuda.is_available() else []),
+        *(["mps"] if torch.backends.mps.is_available() else []),
+    ]
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        found = None
+    if found is None or found.type not in usable or (found.index or 0) >= max(1, torch.cuda.device_count()):
+        raise AxiswiseError(f"`device` must name a device of this machine ({', '.join(usable)}). Got {str(device)!r}.")
+    return found
+
+
+def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
+    if not members:
+        raise AxiswiseError("Expected at least one member to train. Got none: is the grid empty?")
+    for member in members:
+        if member.model.shape != dataset.shape:
+            raise AxiswiseError(
+                f"The model takes observations of shape {member.model.shape}. "
+                f"Got dataset {dataset.name!r} of shape {dataset.shape}. Build the model for that shape."
+            )
+
+
+def _layout(folder: RunFolder | None, missing: Sequence[Member], device: torch.device) -> list[Cohort]:
+    """Cohorts to train: those on their way as they were started, then new ones for the rest."""
+    wanted = {member.address: member for member in missing}
+    started = folder.unfinished(wanted) if folder else []
+    resumed = [cohort for cohort in started if any(member.address in wanted for member in cohort.members)]
+    begun = {member.address for cohort in resumed for member in cohort.members}
+    return resumed + cohorts([member for member in missing if member.address not in begun], device)
+
+
+def _train_cohort(
+    cohort: Cohort,
+    dataset: FactorDataset,
+    dtype: torch.dtype,
+    folder: RunFolder | None,
+    progress: Progress | None,
+    on_history: Callable[[Entry], None] | None,
+) -> list[Trained]:
+    """Trains one cohort to its end and stores its members."""
+    inputs = feed(cohort, dataset, dtype)
+    training = begin(inputs)
+    if folder:
+        training = folder.resume(cohort, training)
+        if progress:
+            progress.advance(training.step * len(cohort.members))
+    save = (lambda moment: folder.write_training(cohort, moment)) if folder else None
+
+    def report(moment: Training, seen: int) -> None:
+        if on_history:
+            for entry in _entries(cohort, moment, seen):
+                on_history(entry)
+
+    run(inputs, training, save=save, progress=progress, on_block=report)
+    about = {"dataset": dataset.identity, "dtype": _name(dtype), "device": str(dataset.device), "versions": versions()}
+    finished = _finished(cohort, len(dataset), training, about)
+    if folder:
+        for trained in finished:
+            folder.write_member(trained)
+        folder.forget(cohort)
+    return finished
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _entries(cohort: Cohort, training: Training, seen: int) -> list[Entry]:
+    """The entries of the history after the first `seen`, step by step and member by member."""
+    return [
+        Entry(
+            member,
+            training.recorded[row],
+            {name: values[row][column].tolist() for name, values in training.history.items()},
+        )
+        for row in range(seen, len(training.recorded))
+        for column, member in enumerate(cohort.members)
+    ]
+
+
+def _finished(cohort: Cohort, size: int, training: Training, about: dict[str, Any]) -> list[Trained]:
+    """The members of a trained cohort, each with its row of everything."""
+    slots = cohort_program(cohort, size).slots
+    stacked = {
+        f"{slot.module}.{slot.name}": view
+        for group, weights in training.state.weights.items()
+        for slot, view in zip(slots[group], views(slots[group], weights), strict=True)
+    }
+    steps = np.array(training.recorded, dtype=np.int64)
+    history = {name: np.stack(entries) for name, entries in training.history.items()}
+    finished = []
+    for row, member in enumerate(cohort.members):
+        own = {"step": steps, **{name: stack[:, row] for name, stack in history.items()}}
+        weights = {name: stack[row].clone() for name, stack in stacked.items()}
+        buffers = {name: stack[row].clone() for name, stack in training.state.buffers.items()}
+        status = _status(own, weights, member.steps)
+        finished.append(Trained(member, weights, buffers, own, status, training.seconds / len(cohort.members), about))
+    return finished
+
+
+def _status(history: Mapping[str, np.ndarray], weights: Mapping[str, torch.Tensor], steps: int) -> str:
+    """How a member ended: the first recorded step whose loss is not finite, if any, or the end if its weights are not."""
+    broken = np.flatnonzero(~np.isfinite(history["loss"])) if "loss" in history else np.array([], dtype=int)
+    if len(broken):
+        return f"diverged at step {history['step'][broken[0]]}"
+    if not all(bool(weight.isfinite().all()) for weight in weights.values()):
+        return f"diverged at step {steps}"
+    return "trained"

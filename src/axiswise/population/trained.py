@@ -1,0 +1,118 @@
+"""Trained members: weights, history, and how they ended; and groups of them that compute as one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.func import vmap
+
+from axiswise.distributions import Parameters
+from axiswise.errors import AxiswiseError
+from axiswise.models import VAE
+from axiswise.population.cohort import stacking_pays
+from axiswise.population.member import Member
+from axiswise.population.step import bind
+from axiswise.shapes import Float, Tensor
+
+CHUNK = 1 << 24  # numbers of observations encoded or decoded at a time, for all members of a group together
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A member with its weights.
+
+    Arguments:
+        member: What was trained.
+        weights: Parameters by "module.parameter".
+        buffers: Buffers by "module.buffer".
+        history: "step" and the terms of the loss, first axis the recorded steps.
+        status: "trained", or "diverged at step …".
+        seconds: Time its cohort spent training, divided by the cohort's members.
+        about: What produced it: "dataset" (identity), "dtype", "device" and "versions".
+    """
+
+    member: Member
+    weights: dict[str, Tensor]
+    buffers: dict[str, Tensor]
+    history: dict[str, np.ndarray]
+    status: str
+    seconds: float
+    about: dict[str, Any]
+
+    def to(self, device: torch.device) -> "Trained":
+        """The same on another device."""
+        weights = {name: tensor.to(device) for name, tensor in self.weights.items()}
+        return replace(
+            self, weights=weights, buffers={name: tensor.to(device) for name, tensor in self.buffers.items()}
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Members of one model within a population, stacked.
+
+    Arguments:
+        positions: Where the members stand in the population.
+        trained: The members.
+    """
+
+    positions: tuple[int, ...]
+    trained: tuple[Trained, ...]
+
+    @property
+    def model(self) -> VAE:
+        """The model they share."""
+        return self.trained[0].member.model
+
+    @property
+    def decodes(self) -> bool:
+        """Whether there is a decoder."""
+        return any(name.startswith("decoder.") for name in self.trained[0].weights)
+
+    def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
+        """Parameters of q(z | x) of every member for the same observations, member axis first."""
+        rows = max(1, CHUNK // (x[0].numel() * len(self.trained))) if len(x) else 1
+        heads = [self._call("encoder", part, shared=True) for part in x.split(rows)]
+        return self.model.posterior.unpack(torch.cat(heads, 1))
+
+    def decode(self, z: Float[Tensor, "p n z"], *, raw: bool = False) -> Float[Tensor, "p n ..."]:
+        """E[x | z] of every member at its own latents, or the decoder's raw output."""
+        if not self.decodes:
+            raise AxiswiseError("These members have no decoder: their objective trains an encoder alone.")
+        output = self._call("decoder", z, shared=False)
+        return output if raw else self.model.likelihood.mean(output)
+
+    def _call(self, name: str, argument: Tensor, *, shared: bool) -> Float[Tensor, "p n ..."]:
+        """The output of one module of every member, as one program where that pays."""
+        module = {name: self._modules[name].eval()}
+
+        def one(weights: dict[str, Tensor], buffers: dict[str, Tensor], rows: Tensor) -> Tensor:
+            return bind(module, weights, buffers)[name](rows)
+
+        if len(self.trained) > 1 and stacking_pays(self.model, argument.device):
+            return vmap(one, in_dims=(0, 0, None if shared else 0))(self._weights, self._buffers, argument)
+        singles = [
+            one(trained.weights, trained.buffers, argument if shared else argument[row])
+            for row, trained in enumerate(self.trained)
+        ]
+        return torch.stack(singles)
+
+    @cached_property
+    def _modules(self) -> dict[str, nn.Module]:
+        return self.trained[0].member.objective.networks(self.model).model
+
+    @cached_property
+    def _weights(self) -> dict[str, Tensor]:
+        return _stack([trained.weights for trained in self.trained])
+
+    @cached_property
+    def _buffers(self) -> dict[str, Tensor]:
+        return _stack([trained.buffers for trained in self.trained])
+
+
+def _stack(rows: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}

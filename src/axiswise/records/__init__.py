@@ -1,0 +1,31 @@
+"""Rows, files and identities. Never imports torch."""
+
+from axiswise.records.files import (
+    Tensors,
+    append_rows,
+    read_about,
+    read_json,
+    read_rows,
+    read_tensors,
+    write_bytes,
+    write_json,
+    write_tensors,
+)
+from axiswise.records.identity import address, describe, restore
+from axiswise.records.provenance import versions
+
+__all__ = [
+    "Tensors",
+    "address",
+    "append_rows",
+    "describe",
+    "read_about",
+    "read_json",
+    "read_rows",
+    "read_tensors",
+    "restore",
+    "versions",
+    "write_bytes",
+    "write_json",
+    "write_tensors",
+]

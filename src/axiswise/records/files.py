@@ -1,0 +1,172 @@
+"""Files that are whole or absent: atomic writes, append-only JSON Lines, safetensors. Nothing here loads code."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from axiswise.errors import AxiswiseError
+
+Json = dict[str, Any]
+
+
+def write_bytes(path: Path, contents: bytes) -> None:
+    """Writes a file atomically: readers see the old contents or the new, never a part.
+
+    The bytes go to a partial file beside it, reach the disk, and then take the name. When writing fails midway (a full
+    disk), the partial file is removed and what stood under the name is untouched; a killed process leaves a partial file
+    that the next write replaces.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> write_bytes(folder / "note", b"whole")
+        >>> (folder / "note").read_bytes(), len(list(folder.iterdir()))
+        (b'whole', 1)
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(contents)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes a JSON object atomically, keys in the order given, readable by people."""
+    write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path, expected: str) -> Json:
+    """Reads a JSON object whose "format" must be `expected`.
+
+    Raises:
+        AxiswiseError: If the file is not JSON or has another format.
+    """
+    try:
+        value = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise AxiswiseError(
+            f"{path} is not readable as JSON ({error}). Restore it or choose another folder."
+        ) from error
+    found = value.get("format") if isinstance(value, dict) else None
+    if found != expected:
+        raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}. Choose another folder.")
+    return value
+
+
+def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Appends JSON objects to a file, one a line, and waits until they are on the disk.
+
+    A last line torn by a killed process is cut off first, so that the file stays readable.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
+        >>> append_rows(path, [{"value": 1}])
+        >>> _ = path.open("a").write('{"val')
+        >>> append_rows(path, [{"value": 2}])
+        >>> read_rows(path)
+        [{'value': 1}, {'value': 2}]
+    """
+    lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as file:
+        file.seek(0)
+        whole = file.read().rfind(b"\n") + 1
+        file.truncate(whole)
+        try:
+            file.write(lines.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(whole)
+            raise
+
+
+def read_rows(path: Path) -> list[Json]:
+    """Reads JSON Lines; a torn last line is ignored, a torn line elsewhere is an error.
+
+    Raises:
+        AxiswiseError: If a line other than the last is not a JSON object.
+    """
+    rows: list[Json] = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise AxiswiseError(
+                f"Line {number} of {path} is not JSON ({error}). Restore or delete that line."
+            ) from error
+        if not isinstance(row, dict):
+            raise AxiswiseError(f"Line {number} of {path} must be a JSON object. Got {type(row).__name__}.")
+        rows.append(row)
+    return rows
+
+
+class Tensors(NamedTuple):
+    """The contents of a safetensors file: arrays by name, and the JSON object stored with them."""
+
+    arrays: dict[str, np.ndarray]
+    about: Json
+
+
+def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
+    """Writes arrays and a JSON object about them into one safetensors file, atomically.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "weights.safetensors"
+        >>> write_tensors(path, {"w": np.ones(3)}, {"format": "example-1"})
+        >>> read_tensors(path, "example-1").arrays["w"].tolist()
+        [1.0, 1.0, 1.0]
+    """
+    contiguous = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
+    write_bytes(path, save(contiguous, metadata={"axiswise": json.dumps(about, ensure_ascii=False, allow_nan=False)}))
+
+
+def read_about(path: Path, expected: str) -> Json:
+    """Reads only the JSON object of a safetensors file whose "format" must be `expected`."""
+    return _open(path, expected, arrays=False).about
+
+
+def read_tensors(path: Path, expected: str) -> Tensors:
+    """Reads a safetensors file whose "format" must be `expected`.
+
+    Raises:
+        AxiswiseError: If the file is missing, truncated, not safetensors, or not ours.
+    """
+    return _open(path, expected, arrays=True)
+
+
+def _open(path: Path, expected: str, *, arrays: bool) -> Tensors:
+    if not path.is_file():
+        raise AxiswiseError(f"Expected a safetensors file at {path}. There is none.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            loaded = {name: file.get_tensor(name) for name in file.keys()} if arrays else {}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise AxiswiseError(
+            f"{path} is not a whole safetensors file ({error}). It was truncated or written by something else: "
+            "delete it to train its members again."
+        ) from error
+    try:
+        about = json.loads(metadata.get("axiswise", "null"))
+    except json.JSONDecodeError:
+        about = None
+    found = about.get("format") if isinstance(about, dict) else None
+    if not isinstance(about, dict) or found != expected:
+        raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}: it holds something else.")
+    return Tensors(loaded, about)

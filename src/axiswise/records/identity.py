@@ -1,0 +1,83 @@
+"""Descriptions as JSON and back, and content addresses.
+
+A description is a frozen dataclass whose fields are numbers, strings, tuples or descriptions. Its JSON form names the
+class and its arguments; going back resolves names in a catalogue that the caller passes, and nothing else, so that
+loading never executes what a file says.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args
+
+from axiswise.errors import AxiswiseError
+
+Json = dict[str, Any]
+
+
+def describe(value: Any) -> Any:
+    """The JSON form of a description.
+
+    Numbers in fields that take a float are written as floats, so that ``beta=1`` and ``beta=1.0`` are the same thing.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Model:
+        ...     latents: int
+        ...     scale: float
+        >>> describe(Model(latents=2, scale=1))
+        {'type': 'Model', 'latents': 2, 'scale': 1.0}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        form: Json = {"type": type(value).__name__}
+        for field in fields(value):
+            entry = describe(getattr(value, field.name))
+            takes_float = field.type is float or float in get_args(field.type)
+            form[field.name] = float(entry) if takes_float and type(entry) is int else entry
+        return form
+    if isinstance(value, tuple | list):
+        return [describe(entry) for entry in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise AxiswiseError(
+        f"Expected a number, a string, a tuple or a frozen dataclass of these, so that it can be stored. Got {value!r}."
+    )
+
+
+def restore(form: Any, catalogue: Mapping[str, type]) -> Any:
+    """The description of a JSON form, with names looked up in `catalogue` alone.
+
+    Raises:
+        AxiswiseError: If a name is not in the catalogue or its arguments do not fit.
+
+    Example:
+        >>> restore({"type": "os.system", "command": "true"}, {})
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: Expected the name of a known description (none). Got 'os.system'.
+    """
+    if isinstance(form, dict):
+        arguments = {name: restore(entry, catalogue) for name, entry in form.items() if name != "type"}
+        name = form.get("type")
+        if name not in catalogue:
+            known = ", ".join(sorted(catalogue)) or "none"
+            raise AxiswiseError(f"Expected the name of a known description ({known}). Got {name!r}.")
+        try:
+            return catalogue[name](**arguments)
+        except TypeError as error:
+            raise AxiswiseError(f"Stored arguments do not fit {name}: {error}.") from error
+    if isinstance(form, list):
+        return tuple(restore(entry, catalogue) for entry in form)
+    return form
+
+
+def address(form: Any) -> str:
+    """A content address: sixteen hexadecimal digits of the SHA-256 of a canonical JSON text.
+
+    Example:
+        >>> address({"b": 1, "a": 2}) == address({"a": 2, "b": 1})
+        True
+    """
+    text = json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,294 @@
+"""The page: title and facts, then each section's findings, pictures and tables, then where it all comes from."""
+
+import base64
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from itertools import groupby
+from urllib.parse import quote
+
+import numpy as np
+
+from axiswise.report.figures import DPI
+from axiswise.report.folder import Run, Study
+from axiswise.report.gallery import Picture
+from axiswise.report.markup import Markup, element, join
+from axiswise.report.sections import (
+    MISSING,
+    Section,
+    Setting,
+    absences,
+    distinct,
+    finite,
+    grouped,
+    label,
+    measured,
+    number,
+    phrase,
+    setting,
+    varying,
+)
+
+INCH = 106  # pixels on the page of an inch of a figure: the widest fills the column
+
+
+def document(study: Study, parts: Sequence[tuple[Section, Sequence[Picture]]]) -> str:
+    """Writes the whole page, images and style included, so that the file can be sent as it is.
+
+    Arguments:
+        study: The study.
+        parts: Its sections, each with its pictures.
+    """
+    compared = [section for section, _ in parts]
+    title = study.title
+    style = files("axiswise.report").joinpath("page.css").read_text(encoding="utf-8")
+    head = element(
+        "head",
+        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Markup('<meta name="color-scheme" content="light dark">'),
+        element("title", title),
+        element("style", Markup(style)),
+    )
+    body = element(
+        "main",
+        element("header", element("h1", title), _paragraph(study.summary, "lead"), _facts(study, compared)),
+        _contents(compared),
+        _notices(study, compared),
+        *(_section(section, pictures) for section, pictures in parts),
+        _provenance(study),
+    )
+    return join(Markup("<!doctype html>\n"), element("html", head, element("body", body), lang="en"), "\n")
+
+
+def _paragraph(text: str, style: str) -> Markup:
+    return element("p", text, class_=style) if text else Markup()
+
+
+def _facts(study: Study, compared: Sequence[Section]) -> Markup:
+    members = [member for section in compared for member in section.members]
+    seconds = sum(_seconds(run) for run in study.runs)
+    entries = {
+        "members": setting(len(members)),
+        "runs": setting(len(study.runs)),
+        "datasets": ", ".join(sorted({setting(member.settings["dataset"]) for member in members})),
+        "steps": _range([member.settings["steps"] for member in members]),
+        "device": ", ".join(sorted({member.device for member in members} - {""})),
+        "recorded time": _duration(seconds) if seconds else "",
+        "scale": study.scale,
+    }
+    pairs = (element("div", element("dt", name), element("dd", text)) for name, text in entries.items() if text)
+    return element("dl", *pairs, class_="facts")
+
+
+def _seconds(run: Run) -> float:
+    return math.fsum(value for row in run.rows if not math.isnan(value := finite(row.get("seconds"))))
+
+
+def _duration(seconds: float) -> str:
+    """Writes a time as people say it.
+
+    Example:
+        >>> [_duration(seconds) for seconds in (0.12, 42.0, 200.0, 9000.0)]
+        ['0.1 s', '42 s', '3 min', '2.5 h']
+    """
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _range(values: Iterable[Setting]) -> str:
+    numbers = sorted(value for value in values if isinstance(value, int | float))
+    ends = dict.fromkeys(setting(value) for value in (*numbers[:1], *numbers[-1:]))
+    return " … ".join(ends)
+
+
+def _contents(compared: Sequence[Section]) -> Markup:
+    if len(compared) < 2:
+        return Markup()
+    links = (element("a", section.name, href=f"#{_anchor(section)}") for section in compared)
+    return element("nav", *links)
+
+
+def _anchor(section: Section) -> str:
+    return "section-" + quote(section.name, safe="")
+
+
+def _notices(study: Study, compared: Sequence[Section]) -> Markup:
+    items = [join(element("b", name), " was skipped: ", reason) for name, reason in sorted(study.skipped.items())]
+    for section in compared:
+        failed = [member for member in section.members if member.status not in ("trained", "")]
+        for run, members in groupby(failed, key=lambda member: member.run):
+            told = (join(element("code", member.address), f" {member.status}") for member in members)
+            items.append(join(element("b", run), ": ", Markup("; ".join(told))))
+        for measures, reason, members in absences(section):
+            who = "1 member has" if members == 1 else f"{members} members have"
+            items.append(join(element("b", section.name), f": {who} no {', '.join(map(label, measures))} ({reason})"))
+    if not items:
+        return Markup()
+    heading = element("h2", "What is missing")
+    return element("aside", heading, element("ul", *(element("li", item) for item in items)))
+
+
+def _section(section: Section, pictures: Sequence[Picture]) -> Markup:
+    return element(
+        "section",
+        element("h2", section.name),
+        _paragraph(_setup(section), "setup"),
+        _findings(section),
+        _figures(pictures),
+        element("h3", "By setting"),
+        _paragraph("Mean over members [lowest, highest]; (k of n) where only k of n members have a value.", "note"),
+        _summary_table(section),
+        element(
+            "details",
+            element("summary", f"All {len(section.members)} members" if len(section.members) > 1 else "The member"),
+            _member_table(section),
+        ),
+        id=_anchor(section),
+    )
+
+
+def _setup(section: Section) -> str:
+    """Says in two sentences what all members share and what differs."""
+    members = section.members
+    differing = varying(members)
+    shared = phrase({name: value for name, value in members[0].settings.items() if name not in differing})
+    opening = f"{len(members)} members" if len(members) > 1 else "One member"
+    sentences = [f"{opening}: {shared}." if shared else f"{opening}."]
+    if differing:
+        choices = (
+            f"{label(name)} ({', '.join(setting(part[0].settings[name]) for _, part in grouped(members, [name]))})"
+            for name in distinct(members)
+        )
+        sentences.append(f"They differ in {'; '.join(choices)}.")
+    return " ".join(sentences)
+
+
+def _findings(section: Section) -> Markup:
+    """One sentence per leading measure: where its mean is highest, where lowest, and whether that tells them apart."""
+    groups = grouped(section.members, distinct(section.members))
+    items = []
+    for measure in [name for name in ("mig", "dto") if name in section.measures]:
+        values = {name: measured(part, measure) for name, part in groups}
+        means = {name: np.nanmean(part) for name, part in values.items() if np.isfinite(part).any()}
+        if not means:
+            continue
+        scale = _scale(section, measure)
+        high, low = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+        name = element("b", label(measure))
+        if len(means) == 1:
+            items.append(join(name, f": {_interval(values[high], scale)}."))
+            continue
+        overlap = np.nanmin(values[high]) - np.nanmax(values[low]) <= 0.001 * scale
+        items.append(
+            join(
+                "Mean ",
+                name,
+                f" is highest at {high}, {_interval(values[high], scale)}, and lowest at {low}, ",
+                f"{_interval(values[low], scale)}; the two ranges {'overlap' if overlap else 'do not overlap'}.",
+            )
+        )
+    return element("ul", *(element("li", item) for item in items), class_="findings") if items else Markup()
+
+
+def _scale(section: Section, measure: str) -> float:
+    """The size of the largest value, which fixes the digits of all."""
+    return float(np.nanmax(np.abs(measured(section.members, measure)), initial=0.0))
+
+
+def _interval(values: np.ndarray, scale: float) -> str:
+    """Mean and range of the values there are, and how many there are where some are missing."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return MISSING
+    mean, low, high = (number(value, scale) for value in (known.mean(), known.min(), known.max()))
+    counted = f" ({len(known)} of {len(values)})" if len(known) < len(values) else ""
+    return (f"{mean} [{low}, {high}]" if len(known) > 1 else mean) + counted
+
+
+def _figures(pictures: Iterable[Picture]) -> Markup:
+    return element("div", *(_figure(picture) for picture in pictures), class_="figures")
+
+
+def _figure(picture: Picture) -> Markup:
+    source = "data:image/png;base64," + base64.b64encode(picture.png).decode("ascii")
+    width = (
+        int.from_bytes(picture.png[16:20], "big") * INCH // DPI
+    )  # a PNG begins with its width, and text keeps its size
+    image = Markup(f'<img src="{source}" width="{width}" alt="{escape(picture.alt)}">')
+    return element(
+        "figure", element("div", image, class_="card"), element("figcaption", picture.caption), class_=picture.place
+    )
+
+
+def _summary_table(section: Section) -> Markup:
+    columns, scales = varying(section.members), {name: _scale(section, name) for name in section.measures}
+    rows = [
+        [
+            *(setting(members[0].settings[name]) for name in columns),
+            setting(len(members)),
+            *(_interval(measured(members, name), scale) for name, scale in scales.items()),
+        ]
+        for _, members in grouped(section.members, columns)
+    ]
+    return _table([*map(label, columns), "members", *map(label, scales)], rows)
+
+
+def _member_table(section: Section) -> Markup:
+    columns, scales = varying(section.members), {name: _scale(section, name) for name in section.measures}
+    rows = [
+        [
+            element("code", member.address),
+            member.run,
+            *(setting(member.settings[name]) for name in columns),
+            setting(member.seed),
+            member.status,
+            *(number(member.values[name], scale) for name, scale in scales.items()),
+        ]
+        for member in section.members
+    ]
+    return _table(["member", "run", *map(label, columns), "seed", "status", *map(label, scales)], rows)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    head = element("thead", element("tr", *(element("th", text) for text in heads)))
+    body = element("tbody", *(element("tr", *(element("td", cell) for cell in row)) for row in rows))
+    return element("div", element("table", head, body), class_="scroll")
+
+
+def _provenance(study: Study) -> Markup:
+    rows = [
+        [
+            element("a", run.name, href=quote((run.folder / "records.jsonl").relative_to(study.folder).as_posix())),
+            _dataset(run),
+            ", ".join(sorted({row.get("device") or "" for row in run.rows} - {""})),
+            _versions(row.get("versions") or {} for row in run.rows),
+        ]
+        for run in study.runs
+    ]
+    versions = _versions([study.versions])
+    return element(
+        "footer",
+        element("h2", "Where this comes from"),
+        element("p", "Made by ", element("code", study.command), ".") if study.command else Markup(),
+        element("p", f"Versions: {versions}.") if versions else Markup(),
+        element("p", "Each run links to its records: a row per member and measure, in JSON Lines.", class_="note"),
+        _table(["run", "dataset", "device", "versions"], rows),
+    )
+
+
+def _dataset(run: Run) -> str:
+    dataset = run.header.get("dataset")
+    if not isinstance(dataset, dict):
+        return str(dataset or "")
+    arguments = ", ".join(f"{name}={value!r}" for name, value in (dataset.get("arguments") or {}).items())
+    return f"{dataset.get('name', '')}({arguments})"
+
+
+def _versions(found: Iterable[dict]) -> str:
+    by_name = {}
+    for versions in found:
+        for name, version in versions.items():
+            by_name.setdefault(name, set()).add(str(version))
+    return ", ".join(f"{name} {' / '.join(sorted(by_name[name]))}" for name in sorted(by_name))

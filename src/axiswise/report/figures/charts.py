@@ -1,0 +1,236 @@
+"""Measures against what was swept, against each other, and against the step of training."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+
+from axiswise.report.figures.style import ACCENT, MUTED, SEQUENCE, WIDTH, picture
+from axiswise.report.sections import TRAILING, label, setting
+
+PALETTE = ("#2b6cb0", "#d9622b", "#2f9e77", "#b5579c", "#d69e2e", "#4fb3d9", "#6b5bb5", "#7b8794")
+DECADE = 10.0
+
+
+class Curve(NamedTuple):
+    """Members of one kind: the swept value and the measured values of each."""
+
+    label: str
+    x: np.ndarray
+    y: Mapping[str, np.ndarray]
+
+
+class Line(NamedTuple):
+    """One member's course of training: steps, terms by name, and the swept value that colours it."""
+
+    step: np.ndarray
+    terms: Mapping[str, np.ndarray]
+    colour: float
+
+
+@picture
+def curves(kinds: Sequence[Curve], measures: Sequence[str], x_label: str) -> Figure:
+    """Draws every measure against a swept quantity: mean line, band from lowest to highest, a dot per member."""
+    figure, panels = _panels(len(measures))
+    every = np.concatenate([kind.x for kind in kinds])
+    for axes, measure in zip(panels, measures, strict=True):
+        for kind, colour in zip(kinds, _cycle(kinds), strict=True):
+            _curve(axes, kind.x, kind.y[measure], colour, band=0.14 / len(kinds))
+        _value_axis(axes, np.concatenate([kind.y[measure] for kind in kinds]), term=measure in TRAILING)
+        _swept_axis(axes, every)
+        axes.set_title(label(measure), loc="left")
+        axes.set_xlabel(x_label)
+    _legend(figure, kinds)
+    return figure
+
+
+def _curve(axes: Axes, x: np.ndarray, y: np.ndarray, colour: str, band: float) -> None:
+    x, y = x[np.isfinite(y)], y[np.isfinite(y)]
+    at = np.unique(x)
+    here = [y[x == value] for value in at]
+    axes.fill_between(at, [v.min() for v in here], [v.max() for v in here], color=colour, alpha=band, linewidth=0)
+    axes.plot(at, [v.mean() for v in here], color=colour, linewidth=1.8, solid_capstyle="round")
+    axes.plot(x, y, "o", color=colour, markersize=3.6, alpha=0.55, markeredgewidth=0)
+
+
+@picture
+def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
+    """Draws every measure as a strip per kind of member: a dot per member and a bar at the mean."""
+    figure, panels = _panels(len(measures), most=4 if len(kinds) <= 4 else 2)
+    for axes, measure in zip(panels, measures, strict=True):
+        for place, (kind, colour) in enumerate(zip(kinds, _cycle(kinds), strict=True)):
+            y = np.sort(kind.y[measure][np.isfinite(kind.y[measure])])
+            if y.size:
+                beside = ((np.arange(len(y)) * 0.618034) % 1 - 0.5) * 0.34  # golden-ratio steps never line up
+                axes.plot(place + beside, y, "o", color=colour, markersize=4.4, alpha=0.6, markeredgewidth=0)
+                axes.plot([place - 0.28, place + 0.28], [y.mean()] * 2, color=colour, linewidth=2)
+        _value_axis(axes, np.concatenate([kind.y[measure] for kind in kinds]), term=measure in TRAILING)
+        axes.set_xlim(-0.6, len(kinds) - 0.4)
+        axes.set_xticks(range(len(kinds)), [""] * len(kinds))
+        axes.tick_params(axis="x", length=0)
+        axes.grid(visible=False, axis="x")
+        axes.set_title(label(measure), loc="left")
+    _legend(figure, kinds)
+    return figure
+
+
+@picture
+def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) -> Figure:
+    """Draws one measure against another, a dot per member, coloured by the swept value where there is one."""
+    figure = Figure(figsize=(4.6, 3.4), layout="constrained")
+    axes = figure.subplots()
+    markers = "os^Dv<>P"
+    norm = _norm(np.concatenate([kind.x for kind in kinds])) if colour_label else None
+    for place, (kind, colour) in enumerate(zip(kinds, _cycle(kinds), strict=True)):
+        colours = SEQUENCE(np.asarray(norm(kind.x))) if norm else [colour] * len(kind.x)
+        marker = markers[place % len(markers)]
+        axes.scatter(
+            kind.y[x], kind.y[y], c=colours, s=34, marker=marker, alpha=0.85, linewidths=0.5, edgecolors="white"
+        )
+    if norm and colour_label:
+        _colour_bar(figure, axes, norm, np.concatenate([kind.x for kind in kinds]), colour_label)
+    axes.set_xlabel(label(x))
+    axes.set_ylabel(label(y))
+    axes.margins(0.07)
+    _legend(figure, kinds, markers=markers if norm else "o" * len(markers), grey=norm is not None)
+    return figure
+
+
+@picture
+def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | None) -> Figure:
+    """Draws every term of the objective against the step, a thin line per member, coloured by the swept value."""
+    figure, panels = _panels(len(terms))
+    swept = np.array([line.colour for line in lines])
+    norm = _norm(swept) if colour_label else None
+    for axes, term in zip(panels, terms, strict=True):
+        for line in lines:
+            colour = SEQUENCE(float(norm(line.colour))) if norm and math.isfinite(line.colour) else ACCENT
+            if term in line.terms:
+                axes.plot(line.step, line.terms[term], color=colour, linewidth=0.8, alpha=0.65)
+        _value_axis(axes, np.concatenate([line.terms[term] for line in lines if term in line.terms]), term=True)
+        _step_axis(axes)
+        axes.set_title(label(term), loc="left")
+    if norm and colour_label:
+        _colour_bar(figure, panels, norm, swept, colour_label)
+    return figure
+
+
+@picture
+def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> Figure:
+    """Draws each latent's KL over training, a panel per member.
+
+    Arguments:
+        courses: For each member its name, the steps (t,) and the KL of each latent (t, z).
+    """
+    figure, panels = _panels(len(courses), share=True)
+    for axes, (name, step, kl) in zip(panels, courses, strict=True):
+        final = np.argsort(-kl[-1], kind="stable")
+        for place, latent in enumerate(final):
+            colour = PALETTE[place % len(PALETTE)] if kl[-1, latent] > 0.01 else "#c3cad2"
+            axes.plot(step, kl[:, latent], color=colour, linewidth=1.2, alpha=0.9)
+        axes.set_title(name, loc="left", fontsize=8)
+        axes.set_ylim(bottom=0)
+        _step_axis(axes)
+    panels[0].set_ylabel("KL of each latent (nats)")
+    return figure
+
+
+def _panels(count: int, most: int = 4, *, share: bool = False) -> tuple[Figure, list[Axes]]:
+    rows = math.ceil(count / most)
+    columns = math.ceil(count / rows)
+    width = WIDTH if columns > 1 else WIDTH / 2
+    figure = Figure(figsize=(width, 2.3 * rows), layout=ConstrainedLayoutEngine(wspace=0.05, hspace=0.06))
+    panels = figure.subplots(rows, columns, squeeze=False, sharey=share).ravel()
+    for unused in panels[count:]:
+        unused.set_axis_off()
+    return figure, list(panels[:count])
+
+
+def _cycle(kinds: Sequence[Curve]) -> list[str]:
+    return [PALETTE[place % len(PALETTE)] for place in range(len(kinds))]
+
+
+def _legend(figure: Figure, kinds: Sequence[Curve], markers: str = "oooooooo", *, grey: bool = False) -> None:
+    if len(kinds) < 2:
+        return
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=MUTED if grey else colour,
+            marker=markers[place % len(markers)],
+            linestyle="",
+            label=kind.label,
+        )
+        for place, (kind, colour) in enumerate(zip(kinds, _cycle(kinds), strict=True))
+    ]
+    columns = max(
+        1, min(len(handles), int(figure.get_figwidth() / (0.5 + 0.075 * max(len(kind.label) for kind in kinds))))
+    )
+    figure.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=8, handletextpad=0.3)
+
+
+def _spans(values: np.ndarray, factor: float) -> bool:
+    values = values[np.isfinite(values)]
+    return bool(values.size and values.min() > 0 and values.max() / values.min() >= factor)
+
+
+def _norm(values: np.ndarray) -> Normalize:
+    values = values[np.isfinite(values)]
+    kind = LogNorm if _spans(values, DECADE) else Normalize
+    return kind(values.min(), values.max()) if values.size else Normalize(0, 1)
+
+
+def _colour_bar(figure: Figure, axes: Axes | Sequence[Axes], norm: Normalize, values: np.ndarray, words: str) -> None:
+    bar = figure.colorbar(ScalarMappable(norm, SEQUENCE), ax=axes, pad=0.02, aspect=28)
+    bar.set_label(words)
+    bar.outline.set_visible(False)
+    _ticks(bar.ax.yaxis, values)
+
+
+def _swept_axis(axes: Axes, values: np.ndarray) -> None:
+    if _spans(values, DECADE):
+        axes.set_xscale("log")
+    _ticks(axes.xaxis, values)
+
+
+def _ticks(axis: Axis, values: np.ndarray) -> None:
+    """Puts the ticks where the swept values are, as long as they can be read there."""
+    at = np.unique(values[np.isfinite(values)])
+    if len(at) <= 7:
+        axis.set_major_locator(FixedLocator(at.tolist()))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: setting(value)))
+        axis.set_minor_locator(NullLocator())
+
+
+def _value_axis(axes: Axes, values: np.ndarray, *, term: bool) -> None:
+    """Scales the axis of a measure: scores on 0 … 1 or from 0, terms of the objective where they are."""
+    values = values[np.isfinite(values)]
+    if not values.size:
+        axes.text(0.5, 0.5, "no value", transform=axes.transAxes, ha="center", va="center", color=MUTED)
+        axes.set_yticks([])
+    elif term and _spans(values, 100.0):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: setting(value)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        if not term and values.min() >= 0:
+            unit = 0.2 <= values.max() <= 1
+            top = 1.0 if unit else values.max() or 1.0
+            axes.set_ylim(-0.03 * top, 1.04 * top)
+
+
+def _step_axis(axes: Axes) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step / 1000:g}k" if step >= 1000 else f"{step:g}"))
+    axes.set_xlabel("step")

@@ -1,0 +1,64 @@
+"""The look of every figure, and how a figure becomes bytes: no global state, no clock.
+
+A function that builds a `matplotlib.figure.Figure` is made by `picture` into one that returns PNG bytes. It is drawn in
+the report's own style, whatever the caller's matplotlib settings are, so that the same numbers give the same bytes.
+"""
+
+import functools
+import io
+from collections.abc import Callable
+from typing import ParamSpec
+
+import matplotlib.style
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+INK, MUTED, RULE, ACCENT = "#1f2933", "#7b8794", "#e4e7eb", "#2b6cb0"
+SEQUENCE = ListedColormap(colormaps["viridis"](np.linspace(0, 0.9, 256)))  # the palest yellow is lost on white
+DPI = 200
+WIDTH = 9.6  # inches of a figure as wide as the page
+STYLE = {
+    "font.size": 9,
+    "text.color": INK,
+    "text.parse_math": False,  # a dollar in a name is a dollar
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "axes.edgecolor": "#9aa5b1",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.8,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "figure.dpi": DPI,
+    "savefig.dpi": DPI,
+}
+P = ParamSpec("P")
+
+
+def picture(build: Callable[P, Figure]) -> Callable[P, bytes]:
+    """Makes a function that builds a figure into one that returns it as PNG bytes."""
+
+    @functools.wraps(build)
+    def draw(*args: P.args, **kwargs: P.kwargs) -> bytes:
+        with matplotlib.style.context(["default", STYLE]):
+            stream = io.BytesIO()
+            FigureCanvasAgg(build(*args, **kwargs)).print_png(stream, metadata={"Software": None})
+        return stream.getvalue()
+
+    return draw
+
+
+def tight() -> ConstrainedLayoutEngine:
+    """A layout of panels that almost touch."""
+    return ConstrainedLayoutEngine(w_pad=0.015, h_pad=0.02, wspace=0.0, hspace=0.0)

@@ -1,0 +1,275 @@
+"""Which pictures a section gets, in which order, and what their captions ask the reader to look for."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from axiswise.report import figures
+from axiswise.report.folder import read_arrays
+from axiswise.report.sections import (
+    Member,
+    Section,
+    describe,
+    distinct,
+    finite,
+    grouped,
+    label,
+    measured,
+    number,
+    spread,
+    sweeps,
+)
+
+POINTS = 4000  # per latent plane: more cannot be told apart at its size
+SEEDS = 10  # latent planes side by side
+KINDS = 8  # lines, or colours, that a reader can tell apart
+TRAVERSAL_CAPTION = (
+    " Each row moves one latent and holds the others; rows are in the order of their KL. A disentangled latent changes "
+    "one thing along its row; a passive one changes nothing."
+)
+POOLED_CAPTION = "Members that differ in other settings are taken together: a wide band is not the seed's alone."
+LOSS_TERMS = ("loss", "reconstruction", "kl")
+
+
+class Picture(NamedTuple):
+    """A drawn figure: file name, bytes, caption, a text for those who cannot see it, and its place on the page."""
+
+    name: str
+    png: bytes
+    caption: str
+    alt: str
+    place: Literal["wide", "half", "beside"] = "wide"
+
+
+def pictures(section: Section) -> list[Picture]:
+    """Draws everything that the section's rows and arrays allow, the most telling first."""
+    drawn = [
+        *_latent_planes(section),
+        *_curves(section),
+        *_strips(section),
+        *_alignment(section),
+        *_reconstructions(section),
+        *_traversals(section),
+        *_training(section),
+    ]
+    prefix = _slug(section.name) or "runs"
+    return [picture._replace(name=f"{prefix}-{picture.name}.png") for picture in drawn]
+
+
+def _kinds(section: Section, members: Sequence[Member], sweep: str | None) -> list[figures.Curve]:
+    """The members as kinds that differ in something else than the sweep; too many kinds become one."""
+    others = [name for name in distinct(members, first=sweep) if name != sweep]
+    groups = grouped(members, others)
+    if len(groups) > KINDS:
+        groups = [("", list(members))]
+    return [
+        figures.Curve(
+            name,
+            np.array([finite(member.settings[sweep]) if sweep else math.nan for member in part]),
+            {measure: measured(part, measure) for measure in section.measures},
+        )
+        for name, part in groups
+    ]
+
+
+def _curves(section: Section) -> Iterator[Picture]:
+    for sweep in sweeps(section):
+        has = [member for member in section.members if member.settings[sweep] is not None]
+        absent = len(section.members) - len(has)
+        kinds = _kinds(section, has, sweep)
+        pooled = len(kinds) == 1 and len(distinct(has, first=sweep)) > 1
+        yield Picture(
+            f"curves-{_slug(sweep)}",
+            figures.curves(kinds, section.measures, label(sweep)),
+            f"Every measure against {label(sweep)}. The line is the mean over members, the band runs from the lowest "
+            "to the highest, and each dot is one member. "
+            + (POOLED_CAPTION if pooled else "A wide band says that the seed decides as much as the setting.")
+            + (f" Members without {label(sweep)} ({absent}) are not drawn." if absent else ""),
+            f"Curves of {', '.join(map(label, section.measures))} against {label(sweep)}",
+        )
+
+
+def _strips(section: Section) -> Iterator[Picture]:
+    swept = sweeps(section)
+    if swept and all(any(member.settings[name] is not None for name in swept) for member in section.members):
+        return
+    yield Picture(
+        "strips",
+        figures.strips(_kinds(section, section.members, None), section.measures),
+        "Every measure of every member: a dot per member, a bar at the mean. Strips that overlap do not differ by more "
+        "than their seeds do.",
+        f"Strips of dots of {', '.join(map(label, section.measures))}",
+    )
+
+
+def _alignment(section: Section) -> Iterator[Picture]:
+    if not {"mig", "dto"} <= set(section.measures):
+        return
+    both = [member for member in section.members if math.isfinite(member.values["mig"] + member.values["dto"])]
+    if len(both) < 2:
+        return
+    complete = [name for name in sweeps(section) if all(member.settings[name] is not None for member in both)]
+    swept = complete[0] if complete else None
+    yield Picture(
+        "dto-mig",
+        figures.scatter(_kinds(section, both, swept), "dto", "mig", label(swept) if swept else None),
+        "Alignment against disentanglement, a dot per member. DtO measures how far the decoder's local principal "
+        "directions are from the latent axes (0 is aligned), MIG how far one latent stands out for each factor. If "
+        "alignment is what disentangles, the dots fall from the upper left to the lower right." + _correlation(both),
+        "Scatter of MIG against DtO",
+        place="beside",
+    )
+
+
+def _correlation(members: Sequence[Member]) -> str:
+    ranks = [_ranks(measured(members, measure)) for measure in ("dto", "mig")]
+    if len(members) < 4 or any(np.ptp(rank) == 0 for rank in ranks):
+        return ""
+    return f" Rank correlation {number(np.corrcoef(ranks)[0, 1], scale=1.0)} over {len(members)} members."
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 0, the mean rank for ties: how many values are smaller, and half of the others that are equal."""
+    return (values[:, None] > values).sum(1) + ((values[:, None] == values).sum(1) - 1) / 2
+
+
+def _latent_planes(section: Section) -> Iterator[Picture]:
+    stored = {run.name: read_arrays(run, "codes") for run in section.runs}
+    drawn = []
+    for member in section.members:
+        codes, factors = (stored[member.run].get(name) for name in (member.address, "factors"))
+        if codes is not None and factors is not None and codes.shape[1] >= 2 == factors.shape[1]:
+            kept = np.linspace(0, len(codes) - 1, min(POINTS, len(codes))).round().astype(int)
+            if np.isfinite(codes[kept]).all():
+                drawn.append((member, _plane(member, codes[kept], factors[kept])))
+    if not drawn:
+        return
+    members = [member for member, _ in drawn]
+    planes = {(member.run, member.address): plane for member, plane in drawn}
+    rows = [
+        (name, [planes[member.run, member.address] for member in part[:SEEDS]])
+        for name, part in grouped(members, distinct(members))
+    ]
+    yield Picture(
+        "planes",
+        figures.latent_planes(rows, _factor_names(section)),
+        "The latent plane of each member, a panel per seed: the posterior means of the data, coloured by the two "
+        "factors as in the key on the left. A square that stands upright gives each factor a latent of its own; a "
+        "square that is turned mixes them, and one that is turned differently for every seed says that nothing in the "
+        "objective prefers the axes. All panels have the same scale.",
+        "Scatter plots of posterior means in the latent plane, one panel per member",
+    )
+
+
+def _factor_names(section: Section) -> tuple[str, str]:
+    dataset = section.runs[0].header.get("dataset")
+    names = dataset.get("factors") if isinstance(dataset, dict) else None
+    return (str(names[0]), str(names[1])) if isinstance(names, list) and len(names) == 2 else ("factor 1", "factor 2")
+
+
+def _plane(member: Member, codes: np.ndarray, factors: np.ndarray) -> figures.Plane:
+    """The two latents that carry most, in their own order, and what they scored."""
+    pair = np.sort(np.argsort(-codes.var(0), kind="stable")[:2])
+    mig = member.values.get("mig", math.nan)
+    named = "" if codes.shape[1] == 2 else f"z{pair[0]}, z{pair[1]}"
+    note = ", ".join(part for part in (named, f"MIG {mig:.2f}" if math.isfinite(mig) else "") if part)
+    return figures.Plane(codes[:, pair], factors, note)
+
+
+def _reconstructions(section: Section) -> Iterator[Picture]:
+    stored = {run.name: read_arrays(run, "reconstructions") for run in section.runs}
+    has = [member for member in section.members if {member.address, "x"} <= stored[member.run].keys()]
+    shown = spread(has)
+    if not shown:
+        return
+    yield Picture(
+        "reconstructions",
+        figures.reconstructions(
+            [stored[member.run]["x"] for member, _ in shown],
+            [stored[member.run][member.address] for member, _ in shown],
+            [_title(section, *pick) for pick in shown],
+        ),
+        "Images above, their reconstructions below. What a reconstruction leaves out is what the latents do not carry."
+        + _choice(shown, has),
+        f"Images and reconstructions of {len(shown)} members",
+    )
+
+
+def _traversals(section: Section) -> Iterator[Picture]:
+    stored = {run.name: read_arrays(run, "traversals") for run in section.runs}
+    has = [member for member in section.members if f"{member.address}/images" in stored[member.run]]
+    for place, (member, standing) in enumerate(spread(has), start=1):
+        arrays = (stored[member.run][f"{member.address}/{name}"] for name in ("images", "values", "kl", "active"))
+        images, values, kl, active = arrays
+        title = _title(section, member, standing)
+        yield Picture(
+            f"traversals-{place}",
+            figures.traversals(images, values, kl, active, title),
+            f"Latent traversals: {title}." + (TRAVERSAL_CAPTION if place == 1 else ""),
+            f"Latent traversals of a member, {int(active.astype(bool).sum())} of its {len(kl)} latents active",
+            place="half",
+        )
+
+
+def _training(section: Section) -> Iterator[Picture]:
+    stored = {run.name: read_arrays(run, "history") for run in section.runs}
+    has = [member for member in section.members if f"{member.address}/step" in stored[member.run]]
+    swept = next(iter(sweeps(section)), None)
+    lines = [
+        figures.Line(
+            stored[member.run][f"{member.address}/step"],
+            {
+                term: stored[member.run][f"{member.address}/{term}"]
+                for term in LOSS_TERMS
+                if f"{member.address}/{term}" in stored[member.run]
+            },
+            finite(member.settings[swept]) if swept else math.nan,
+        )
+        for member in has
+    ]
+    terms = [term for term in LOSS_TERMS if any(term in line.terms for line in lines)]
+    if terms:
+        yield Picture(
+            "training",
+            figures.training(lines, terms, label(swept) if swept else None),
+            "The terms of the objective while training, a thin line per member. Lines that still fall at the right "
+            "edge were stopped early; a line that breaks off diverged.",
+            f"Training curves of {', '.join(map(label, terms))}",
+        )
+    told = [member for member in has if f"{member.address}/kl_per_latent" in stored[member.run]]
+    shown = spread(told)
+    if shown:
+        courses = [
+            (
+                describe(section, member),
+                stored[member.run][f"{member.address}/step"],
+                stored[member.run][f"{member.address}/kl_per_latent"],
+            )
+            for member, _ in shown
+        ]
+        yield Picture(
+            "latents",
+            figures.latent_courses(courses),
+            "The KL of each latent while training. In the polarized regime latents part early into active ones, which "
+            "rise, and passive ones, which stay near zero (grey)." + _choice(shown, told),
+            f"KL of each latent over training for {len(shown)} members",
+        )
+
+
+def _title(section: Section, member: Member, standing: str) -> str:
+    return " · ".join(part for part in (describe(section, member), standing) if part)
+
+
+def _choice(shown: Sequence[tuple[Member, str]], has: Sequence[Member]) -> str:
+    if len(shown) == len(has):
+        return ""
+    ranked = any(standing for _, standing in shown)
+    chosen = "evenly spaced by MIG, from the highest to the lowest" if ranked else "evenly spaced"
+    return f" Shown are {len(shown)} of {len(has)} members, {chosen}."
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()

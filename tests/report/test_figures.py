@@ -1,0 +1,90 @@
+"""What the figures show, read from the matplotlib objects before they become bytes."""
+
+import numpy as np
+import pytest
+from matplotlib.collections import PathCollection
+
+from axiswise.report import figures
+
+
+def build(draw, *arguments):
+    """The figure behind a picture: `functools.wraps` keeps the function that builds it."""
+    return draw.__wrapped__(*arguments)
+
+
+def kind(x, **y) -> figures.Curve:
+    return figures.Curve("a", np.array(x, float), {name: np.array(values, float) for name, values in y.items()})
+
+
+def test_curve_is_the_mean_and_the_band_reaches_from_lowest_to_highest():
+    figure = build(figures.curves, [kind([1, 1, 10, 10], mig=[0.1, 0.3, 0.5, np.nan])], ["mig"], "β")
+    (axes,) = figure.axes
+    mean, dots = axes.lines
+    assert mean.get_xydata().tolist() == [[1, 0.2], [10, 0.5]]
+    assert dots.get_xydata().tolist() == [[1, 0.1], [1, 0.3], [10, 0.5]]
+    band = axes.collections[0].get_paths()[0].vertices
+    assert {tuple(point) for point in band[band[:, 0] == 1].tolist()} == {(1, 0.1), (1, 0.3)}
+    assert axes.get_xscale() == "log"
+    assert axes.get_title(loc="left") == "MIG"
+
+
+def test_axis_is_logarithmic_from_one_decade_on():
+    scales = [
+        build(figures.curves, [kind([1, last], mig=[0, 1])], ["mig"], "β").axes[0].get_xscale() for last in (9.9, 10)
+    ]
+    assert scales == ["linear", "log"]
+
+
+def test_colours_of_the_square_differ_between_its_corners_and_tiles():
+    corners = figures.factor_colours(np.array([[0, 0], [1, 0], [0, 1], [1, 1]], float))
+    assert len({tuple(colour) for colour in corners.tolist()}) == 4
+    assert ((corners >= 0) & (corners <= 1)).all()
+    beside = figures.factor_colours(np.array([[0.199, 0.5], [0.201, 0.5]]))
+    assert np.abs(np.diff(beside, axis=0)).max() > 0.05
+
+
+def test_latent_planes_share_their_scale_and_keep_the_codes():
+    rng = np.random.default_rng(0)
+    factors, codes = rng.random((20, 2)), rng.normal(size=(3, 20, 2))
+    planes = [figures.Plane(values, factors, "note") for values in codes]
+    figure = build(figures.latent_planes, [("one", planes[:2]), ("two", planes[2:])], ["u", "v"])
+    key, *panels = figure.axes
+    assert (key.get_xlabel(), key.get_ylabel()) == ("u", "v")
+    for axes, values in zip(panels, codes, strict=True):
+        (dots,) = [found for found in axes.collections if isinstance(found, PathCollection)]
+        np.testing.assert_array_equal(dots.get_offsets(), values)
+        assert axes.get_xlim() == axes.get_ylim() == panels[0].get_xlim()
+        assert axes.get_xlim()[1] > np.abs(codes).max()
+    assert [axes.get_ylabel() for axes in panels] == ["one", "", "two"]
+
+
+def test_traversals_are_in_the_order_of_their_kl_and_name_passive_latents():
+    images = np.arange(3)[:, None, None, None, None] / 4 * np.ones((3, 5, 1, 6, 6))
+    values, kl, active = np.linspace(-2, 2, 5), np.array([0.001, 2.0, 1.0]), np.array([0, 1, 1], np.uint8)
+    (axes,) = build(figures.traversals, images, values, kl, active, "title").axes
+    assert [text.get_text() for text in axes.texts] == ["z1  2.00 nats", "z2  1.00 nats", "z0  passive"]
+    colours = [text.get_color() for text in axes.texts]
+    assert colours[0] == colours[1] != colours[2]
+    picture = axes.images[0].get_array()
+    assert [picture[row, 4, 0] for row in (4, 12, 20)] == [0.25, 0.5, 0.0]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["−2", "−1", "0", "1", "2"]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_mosaic_puts_every_image_in_its_place(channels: int):
+    images = np.random.default_rng(0).random((2, 3, channels, 4, 5))
+    sheet = figures.mosaic(images, gap=2)
+    assert sheet.shape == (12, 21, 3)
+    for row, column in np.ndindex(2, 3):
+        tile = sheet[row * 6 + 1 : row * 6 + 5, column * 7 + 1 : column * 7 + 6]
+        expected = np.broadcast_to(images[row, column].transpose(1, 2, 0), (4, 5, 3))
+        np.testing.assert_array_equal(tile, expected)
+    assert (sheet[0] == 1).all()
+
+
+def test_training_lines_are_coloured_by_the_sweep():
+    step = np.arange(5)
+    lines = [figures.Line(step, {"loss": np.full(5, value)}, value) for value in (1.0, 10.0, 1.0)]
+    axes = build(figures.training, lines, ["loss"], "β").axes[0]
+    first, second, third = (line.get_color() for line in axes.lines)
+    assert first == third != second

@@ -1,0 +1,298 @@
+"""A report from a made-up study: what it shows, that it is pure, that gaps are gaps, what it says of bad input."""
+
+import base64
+import json
+import math
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import image as png
+
+from axiswise import report
+from axiswise.errors import AxiswiseError
+from axiswise.report import contact_sheet, scatter_sheet, write_report
+
+
+class Reader(HTMLParser):
+    """Checks that every element is closed in order, and collects text, images and links."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.open, self.text, self.images, self.links = [], [], [], []
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "img":
+            self.images.append(dict(attributes))
+        if tag == "a":
+            self.links.append(dict(attributes)["href"])
+        assert tag != "script"
+        if tag not in ("img", "meta"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+def read(path: Path) -> Reader:
+    return Reader(path.read_text(encoding="utf-8"))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_report_says_what_was_trained_and_found(study: Path):
+    page = read(write_report(study))
+    for words in (
+        "Why variational autoencoders find the axes",
+        "Linear β-VAEs on a square",
+        "members 18",
+        "datasets sprites, synth_linear",
+        "steps 20,000",
+        "device cpu",
+        "dsprites/beta was skipped: the dataset is not in the data folder",
+        "ae0001 diverged at step 1200",
+        "1 member has no MIG, DtO, KL (the member diverged)",
+        "6 members: synth_linear, linear, BetaVAE, samples = 50,000, β = 0.01, latents = 2",
+        "They differ in ratio (1, 2).",
+        "Made by axiswise run quickstart",
+        "axiswise 0.1.0, python 3.11.7, torch 2.13.0",
+        "synth_linear(ratio=1.0, samples=50000, seed=0)",
+    ):
+        assert words in page.words
+    assert {"linear/ratio-1.0/records.jsonl", "sprites/AE/records.jsonl", "#section-linear"} <= set(page.links)
+    for link in page.links:
+        assert link.startswith("#") or (study / link).is_file()
+
+
+def test_report_is_one_file_with_every_figure_in_it(study: Path):
+    page = read(write_report(study))
+    stored = {path.read_bytes() for path in (study / "figures").glob("*.png")}
+    embedded = [base64.b64decode(image["src"].removeprefix("data:image/png;base64,")) for image in page.images]
+    assert stored == set(embedded)
+    assert len(embedded) == len(stored)
+    assert all(image["alt"] and int(image["width"]) <= 1076 for image in page.images)
+    assert {path.name for path in (study / "figures").iterdir()} == {
+        *(f"linear-{name}.png" for name in ("planes", "curves-ratio", "dto-mig", "training", "latents")),
+        *(f"sprites-{name}.png" for name in ("curves-beta", "strips", "dto-mig", "reconstructions")),
+        *(f"sprites-traversals-{place}.png" for place in (1, 2, 3, 4)),
+    }
+    text = (study / "report.html").read_text()
+    assert not re.search(r'(src|href)="(https?:)?//', text)
+    assert "url(" not in text
+
+
+def test_table_holds_mean_and_range_of_each_setting(study: Path):
+    write_report(study)
+    rows = [json.loads(line) for line in (study / "linear/ratio-1.0/records.jsonl").read_text().splitlines()]
+    mig = np.array([row["value"] for row in rows if row["measure"] == "mig"])
+    expected = f"<td>1</td><td>3</td><td>{mig.mean():.3f} [{mig.min():.3f}, {mig.max():.3f}]</td>"
+    assert expected in (study / "report.html").read_text()
+
+
+def test_same_records_give_the_same_bytes(study: Path):
+    write_report(study)
+    first = files(study)
+    write_report(study)
+    assert files(study) == first
+    program = f"from pathlib import Path; import axiswise.report as r; r.write_report(Path({str(study)!r}))"
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+    assert files(study) == first
+
+
+def test_bytes_do_not_depend_on_the_callers_matplotlib_settings(study: Path):
+    import matplotlib
+
+    first = write_report(study).read_bytes()
+    with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red", "savefig.dpi": 30}):
+        assert write_report(study).read_bytes() == first
+        assert matplotlib.rcParams["font.size"] == 20
+
+
+def test_everything_written_by_others_is_escaped(tmp_path: Path, row, write_run, write_study):
+    evil = '<script>alert("1")</script> & $x^{$'
+    rows = [row(f"a/{evil}", evil, f"m {evil}", 0.5, objective=evil, status=evil, device=evil)]
+    rows += [row("a", "b", "mig", None, reason=evil, hyperparameters={evil: 1.0}, versions={evil: evil})]
+    write_run(tmp_path / "run", rows, dataset={"name": evil, "arguments": {evil: evil}})
+    write_study(tmp_path, ["run"], title=evil, summary=evil, command=evil, skipped={evil: evil})
+    page = read(write_report(tmp_path))
+    assert page.words.count('<script>alert("1")</script> & $x^{$') >= 10
+
+
+def test_torn_last_line_is_ignored_and_the_last_of_equal_rows_counts(tmp_path: Path, row, write_run):
+    write_run(tmp_path, [row("r", "m", "mig", 0.111), row("r", "m", "mig", 0.777)])
+    whole = write_report(tmp_path).read_bytes()
+    with (tmp_path / "records.jsonl").open("a") as file:
+        file.write('{"member": "m", "measure": "mi')
+    assert write_report(tmp_path).read_bytes() == whole
+    assert b"0.777" in whole
+    assert b"0.111" not in whole
+
+
+def test_lone_run_with_one_member(tmp_path: Path, row, write_run):
+    write_run(tmp_path, [row("quick/one", "m", "mig", 0.5), row("quick/one", "m", "own_score", -3.25)])
+    page = read(write_report(tmp_path))
+    assert "One member: synth_linear, linear, BetaVAE" in page.words
+    assert "own score" in page.words
+    assert "−3.25" in page.words
+    assert "records.jsonl" in page.links
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["quick-strips.png"]
+
+
+def test_report_without_arrays_draws_the_measures(study: Path):
+    for path in study.rglob("*.safetensors"):
+        path.unlink()
+    write_report(study)
+    assert {path.name for path in (study / "figures").iterdir()} == {
+        "linear-curves-ratio.png", "linear-dto-mig.png",
+        "sprites-curves-beta.png", "sprites-strips.png", "sprites-dto-mig.png",
+    }  # fmt: skip
+
+
+def test_values_that_are_not_numbers_are_gaps(tmp_path: Path, row, write_run):
+    values = (math.nan, None, 0.25, math.inf)
+    rows = [row("r", f"m{seed}", "mig", value, seed=seed) for seed, value in enumerate(values)]
+    rows += [row("r", f"m{seed}", "dto", math.nan, seed=seed) for seed in range(4)]
+    codes = {"factors": np.random.default_rng(0).random((5, 2)), "m0": np.full((5, 2), np.nan)}
+    history = {"m0/step": np.arange(3), "m0/loss": np.array([1.0, np.nan, np.nan])}
+    write_run(tmp_path, rows, {"codes": codes, "history": history})
+    page = read(write_report(tmp_path))
+    assert "0.250 (1 of 4)" in page.words
+    assert "have no MIG, DtO (the value is not a finite number)" in page.words
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"r-strips.png", "r-training.png"}
+
+
+def test_failing_to_write_leaves_the_earlier_report(study: Path, monkeypatch: pytest.MonkeyPatch):
+    write_report(study)
+    first = files(study)
+    (study / "study.json").write_text((study / "study.json").read_text().replace("Why", "How"))
+
+    def fail(*_: object) -> str:
+        raise OSError("disk full")
+
+    for target in ("axiswise.report.writing.document", "os.fsync"):
+        with monkeypatch.context() as patch:
+            patch.setattr(target, fail)
+            with pytest.raises(OSError, match="disk full"):
+                write_report(study)
+    assert {name: text for name, text in files(study).items() if name != "study.json"} == {
+        name: text for name, text in first.items() if name != "study.json"
+    }
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (
+            lambda folder: (folder / "study.json").unlink(),
+            r"Expected a run or study folder .* which has neither\. Pass",
+        ),
+        (lambda folder: (folder / "study.json").write_text("{"), r"study\.json is not readable as JSON"),
+        (lambda folder: (folder / "study.json").write_text("[]"), r"must have format 'axiswise-study-1'. Got None"),
+        (
+            lambda folder: (folder / "study.json").write_text('{"format": "axiswise-study-9"}'),
+            r"must have format 'axiswise-study-1'\. Got 'axiswise-study-9'",
+        ),
+        (
+            lambda folder: (folder / "study.json").write_text('{"format": "axiswise-study-1", "runs": []}'),
+            r"Expected a study with at least one run\. Got .* which lists none\. Run the study again",
+        ),
+        (
+            lambda folder: (folder / "linear/ratio-1.0/run.json").unlink(),
+            r"Expected the file .*run\.json, which the study lists\. Got none\. Run the study again",
+        ),
+        (
+            lambda folder: (folder / "linear/ratio-1.0/records.jsonl").write_text(""),
+            r"Expected at least one row in .*records\.jsonl\. Got none\. Measure the run first",
+        ),
+        (
+            lambda folder: (folder / "linear/ratio-1.0/records.jsonl").unlink(),
+            r"Expected at least one row in .*records\.jsonl\. Got none",
+        ),
+        (
+            lambda folder: (folder / "linear/ratio-1.0/records.jsonl").write_text('{"member": "m"}\n'),
+            r"Expected every row of .* to have `member` and `measure`\. Got one with member\. Remove it",
+        ),
+        (
+            lambda folder: (folder / "linear/ratio-1.0/arrays/codes.safetensors").write_bytes(b"no"),
+            r"Expected .*codes\.safetensors to be a safetensors file\. Got one that cannot be read .*Delete it",
+        ),
+    ],
+)
+def test_bad_folders_are_named(study: Path, spoil, message: str):
+    spoil(study)
+    with pytest.raises(AxiswiseError, match=message):
+        write_report(study)
+    assert not (study / "report.html").exists()
+
+
+def test_folder_that_does_not_exist(tmp_path: Path):
+    with pytest.raises(AxiswiseError, match=r"Got .*absent, which does not exist\. Pass the folder"):
+        write_report(tmp_path / "absent")
+
+
+def test_importing_the_report_imports_no_torch_and_changes_no_settings():
+    program = (
+        "import sys, matplotlib\n"
+        "def settings(): return {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != 'backend'}\n"
+        "before = settings()\n"  # to look at the backend is to choose one
+        "import axiswise.report\n"
+        "assert settings() == before\n"
+        "print(sorted({'torch', 'matplotlib.pyplot'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+    assert set(report.__all__) == {"contact_sheet", "scatter_sheet", "write_report"}
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 8, 8), (7, 3, 8, 12), (30, 2, 4, 4)])
+def test_contact_sheet(tmp_path: Path, shape: tuple[int, ...]):
+    images = np.zeros(shape, np.float32)
+    path = contact_sheet(images, tmp_path / "new" / "sheet.png", [f"${n}" for n in range(len(images))])
+    black = (png.imread(path)[..., :3] == 0).all(-1)
+    assert 0.3 < black.mean() < 1
+
+
+def test_contact_sheet_shows_the_pixels_given(tmp_path: Path):
+    image = np.zeros((1, 3, 2, 2), np.float32)
+    image[0, 0, 0, 0] = 1
+    sheet = png.imread(contact_sheet(image, tmp_path / "sheet.png"))[..., :3]
+    height, width = sheet.shape[:2]
+    assert sheet[height // 4, width // 4].tolist() == [1, 0, 0]
+    assert sheet[3 * height // 4, width // 4].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 6])
+def test_scatter_sheet(tmp_path: Path, dimensions: int):
+    rng = np.random.default_rng(0)
+    path = scatter_sheet(rng.random((40, dimensions)), rng.random((40, 2)), ["$a", "b"], tmp_path / "sheet.png")
+    colours = {tuple(colour) for colour in png.imread(path)[..., :3].reshape(-1, 3).tolist()}
+    assert len(colours) > 40
+
+
+def test_sheets_say_what_they_need(tmp_path: Path):
+    with pytest.raises(
+        AxiswiseError, match=r"`images` must have the shape \(n, c, h, w\) with n ≥ 1\. Got \(8, 8\)\. Add"
+    ):
+        contact_sheet(np.zeros((8, 8)), tmp_path / "sheet.png")
+    with pytest.raises(AxiswiseError, match=r"`titles` must be as many as the images, 2\. Got 1\. Give one for each"):
+        contact_sheet(np.zeros((2, 1, 8, 8)), tmp_path / "sheet.png", ["one"])
+    with pytest.raises(AxiswiseError, match=r"Got \(5, 2\), \(5, 3\) and \(2,\)\. Flatten images"):
+        scatter_sheet(np.zeros((5, 2)), np.zeros((5, 3)), ["a", "b"], tmp_path / "sheet.png")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,146 @@
+"""What every score of the catalogue must hold to: a score is tested by being listed in ``axiswise.scores.__all__``."""
+
+import inspect
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from axiswise import scores
+from axiswise.errors import AxiswiseError
+from axiswise.scores import Change, declaration
+
+CATALOGUE = [value for name in scores.__all__ if declaration(value := getattr(scores, name)) is not None]
+CHANGES = get_args(Change)
+SIZES = (4, 5, 3)
+
+every_score = pytest.mark.parametrize("score", CATALOGUE, ids=lambda function: function.__name__)
+
+
+def grid() -> np.ndarray:
+    """Every combination of the levels of three factors, ten times."""
+    return np.tile(np.stack(np.meshgrid(*map(np.arange, SIZES)), -1).reshape(-1, len(SIZES)), (10, 1))
+
+
+def entangled(seed: int, latents: int = 5) -> np.ndarray:
+    """Codes in general position: a random mixture of the factors, noise, and unequal scales and offsets."""
+    generator = np.random.default_rng(seed)
+    mixed = (grid() / SIZES) @ generator.normal(size=(len(SIZES), latents))
+    return (mixed + 0.3 * generator.normal(size=mixed.shape)) * generator.uniform(0.5, 2, latents) + 0.5
+
+
+def apply(score, codes: np.ndarray, factors: np.ndarray):
+    """Calls a score with what it asks for, as its parameter names say."""
+    given_arrays = {"codes": codes, "factors": factors}
+    return score(**{name: given_arrays[name] for name in inspect.signature(score).parameters if name in given_arrays})
+
+
+def changed(change: str, codes: np.ndarray, seed: int) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    latents = codes.shape[-1]
+    match change:
+        case "permute":
+            return codes[..., np.roll(generator.permutation(latents), 1)]
+        case "flip":
+            return codes * np.where(
+                np.arange(latents) == generator.integers(latents), -1, generator.choice([-1, 1], latents)
+            )
+        case "shift":
+            return codes + generator.normal(size=latents) * 10
+        case "scale":
+            return codes * 2.0 ** generator.uniform(-6, 6, latents)
+    raise AssertionError(change)
+
+
+def test_the_catalogue_is_not_empty():
+    assert scores.mig in CATALOGUE
+
+
+@every_score
+def test_score_comes_first(score):
+    assert apply(score, entangled(0), grid())._fields[0] == "score"
+
+
+@pytest.mark.parametrize(
+    ("score", "change"), [(score, change) for score in CATALOGUE for change in sorted(declaration(score).invariances)]
+)
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_declared_invariances_hold(score, change, seed):
+    codes = entangled(seed)
+    before, after = apply(score, codes, grid()), apply(score, changed(change, codes, seed), grid())
+    assert after.score == pytest.approx(before.score, abs=1e-12)
+
+
+@every_score
+def test_undeclared_invariances_do_not_hold(score):
+    for change in set(CHANGES) - declaration(score).invariances:
+        pairs = [(entangled(seed), changed(change, entangled(seed), seed)) for seed in range(5)]
+        moved = [abs(apply(score, after, grid()).score - apply(score, before, grid()).score) for before, after in pairs]
+        assert max(moved) > 1e-6, f"{score.__name__} does not change under {change}: declare it"
+
+
+@every_score
+def test_a_perfect_code_is_best(score):
+    best = declaration(score).best
+    assert apply(score, grid().astype(float), grid()).score == pytest.approx(best, abs=1e-9)
+    assert abs(apply(score, entangled(0), grid()).score - best) > 0.1
+
+
+@every_score
+def test_noise_is_chance_and_the_bias_falls_with_samples(score):
+    generator = np.random.default_rng(0)
+    errors = []
+    for samples in (500, 20_000):
+        factors = np.stack([generator.integers(0, size, samples) for size in (3, 6, 40)], -1)
+        found = apply(score, generator.normal(size=(8, samples, 10)), factors)
+        errors.append(np.abs(np.mean(found.score) - declaration(score).chance))
+    assert errors[1] < 0.005
+    assert errors[1] < errors[0]
+
+
+@every_score
+@pytest.mark.parametrize("dead", [[0], [1, 3], [0, 1, 2, 3, 4]])
+def test_finite_on_collapsed_latents(score, dead):
+    codes = entangled(0)
+    codes[:, dead] = 0.0
+    assert np.isfinite(apply(score, codes, grid()).score)
+
+
+@every_score
+@pytest.mark.parametrize("latents", [1, 2])
+def test_finite_on_few_latents(score, latents):
+    assert np.isfinite(apply(score, entangled(0, latents), grid()).score)
+
+
+@every_score
+def test_finite_on_a_constant_factor(score):
+    factors = grid()
+    factors[:, 1] = 2
+    assert np.isfinite(apply(score, entangled(0), factors).score)
+
+
+@every_score
+def test_refuses_codes_that_are_not_finite(score):
+    codes = entangled(0)
+    codes[5, 2] = np.nan
+    with pytest.raises(AxiswiseError, match=r"`codes` must be finite"):
+        apply(score, codes, grid())
+
+
+@every_score
+def test_a_stack_scores_as_its_members_do(score):
+    codes = np.stack([[entangled(seed) for seed in (0, 1, 2)], [entangled(seed) for seed in (3, 4, 5)]])
+    together = apply(score, codes, grid()).score
+    alone = [[apply(score, member, grid()).score for member in row] for row in codes]
+    assert together.shape == (2, 3)
+    assert together.tolist() == alone
+
+
+@every_score
+def test_the_order_of_samples_is_irrelevant(score):
+    codes, order = entangled(0), np.random.default_rng(0).permutation(len(grid()))
+    shuffled = apply(score, codes[order], grid()[order])
+    assert shuffled.score == pytest.approx(apply(score, codes, grid()).score, abs=1e-12)

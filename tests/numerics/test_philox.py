@@ -17,6 +17,7 @@ import torch
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import integers, normal, permutation, philox, uniform, words
 
+PHILOX = importlib.import_module("axiswise.numerics.philox")  # the module: the package exports a function of its name
 THRESHOLD = 1e-4
 STANDARD_ERRORS = 4.0
 
@@ -104,7 +105,7 @@ def test_draws_together_are_draws_alone(draw):
 def test_grouping_across_the_cache_boundary_changes_nothing(monkeypatch):
     seeds, steps = torch.arange(7), torch.arange(5)[:, None]
     whole = words(seeds, "stream", steps, 10)
-    monkeypatch.setattr(importlib.import_module("axiswise.numerics.philox"), "CACHE_BLOCKS", 6)
+    monkeypatch.setattr(PHILOX, "CACHE_BLOCKS", 6)
     assert torch.equal(words(seeds, "stream", steps, 10), whole)
 
 
@@ -124,10 +125,12 @@ def test_uniforms_are_open_and_equal_in_both_precisions():
     assert 1.0 - 1e-4 < double.max() < 1.0
 
 
-def test_uniforms_keep_the_extreme_words_open():
-    extremes = ((torch.tensor([0, 2**32 - 1]) >> 9).float() + 0.5) * 2.0**-23
-    assert extremes[0] > 0.0
-    assert extremes[1] < 1.0
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_uniforms_of_the_extreme_words_stay_inside(monkeypatch, dtype):
+    extremes = torch.tensor([0, 2**9 - 1, 2**9, 2**32 - 1])
+    monkeypatch.setattr(PHILOX, "words", lambda *_: extremes.clone())
+    expected = [2.0**-24, 2.0**-24, 3 * 2.0**-24, 1 - 2.0**-24]
+    assert uniform(0, "u", 0, (4,), dtype=dtype).tolist() == expected
 
 
 def assert_moments(draws: torch.Tensor, expected: dict[int, float]):

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from axiswise.report import write_report
+
 VERSIONS = {"axiswise": "0.1.0", "torch": "2.13.0", "python": "3.11.7"}
 
 
@@ -128,6 +130,12 @@ def make_study(
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     return make_study(tmp_path / "study")
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study with its report, only to be read."""
+    return write_report(make_study(tmp_path_factory.mktemp("reported"))).parent
 
 
 @pytest.fixture

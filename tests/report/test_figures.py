@@ -62,7 +62,7 @@ def test_traversals_are_in_the_order_of_their_kl_and_name_passive_latents():
     images = np.arange(3)[:, None, None, None, None] / 4 * np.ones((3, 5, 1, 6, 6))
     values, kl, active = np.linspace(-2, 2, 5), np.array([0.001, 2.0, 1.0]), np.array([0, 1, 1], np.uint8)
     (axes,) = build(figures.traversals, images, values, kl, active, "title").axes
-    assert [text.get_text() for text in axes.texts] == ["z1  2.00 nats", "z2  1.00 nats", "z0  passive"]
+    assert [text.get_text() for text in axes.texts] == ["z1  2.00 nats", "z2  1.00 nats", "z0  0.00 nats\npassive"]
     colours = [text.get_color() for text in axes.texts]
     assert colours[0] == colours[1] != colours[2]
     picture = axes.images[0].get_array()

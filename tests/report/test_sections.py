@@ -51,7 +51,7 @@ def test_a_setting_that_only_some_members_have_is_one_value_short_of_a_sweep(sec
 def test_groups_are_ordered_by_value(section):
     found = section(beta(10.0), beta(2.0), beta(None), beta(10.0))
     assert [(name, len(part)) for name, part in grouped(found.members, ["beta"])] == [
-        ("", 1),
+        ("without β", 1),
         ("β = 2", 1),
         ("β = 10", 2),
     ]

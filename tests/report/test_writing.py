@@ -9,6 +9,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib import image as png
@@ -57,8 +58,8 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_report_says_what_was_trained_and_found(study: Path):
-    page = read(write_report(study))
+def test_report_says_what_was_trained_and_found(reported: Path):
+    page = read(reported / "report.html")
     for words in (
         "Why variational autoencoders find the axes",
         "Linear β-VAEs on a square",
@@ -78,50 +79,45 @@ def test_report_says_what_was_trained_and_found(study: Path):
         assert words in page.words
     assert {"linear/ratio-1.0/records.jsonl", "sprites/AE/records.jsonl", "#section-linear"} <= set(page.links)
     for link in page.links:
-        assert link.startswith("#") or (study / link).is_file()
+        assert link.startswith("#") or (reported / link).is_file()
 
 
-def test_report_is_one_file_with_every_figure_in_it(study: Path):
-    page = read(write_report(study))
-    stored = {path.read_bytes() for path in (study / "figures").glob("*.png")}
+def test_report_is_one_file_with_every_figure_in_it(reported: Path):
+    page = read(reported / "report.html")
+    stored = {path.read_bytes() for path in (reported / "figures").glob("*.png")}
     embedded = [base64.b64decode(image["src"].removeprefix("data:image/png;base64,")) for image in page.images]
     assert stored == set(embedded)
     assert len(embedded) == len(stored)
     assert all(image["alt"] and int(image["width"]) <= 1076 for image in page.images)
-    assert {path.name for path in (study / "figures").iterdir()} == {
+    assert {path.name for path in (reported / "figures").iterdir()} == {
         *(f"linear-{name}.png" for name in ("planes", "curves-ratio", "dto-mig", "training", "latents")),
         *(f"sprites-{name}.png" for name in ("curves-beta", "strips", "dto-mig", "reconstructions")),
         *(f"sprites-traversals-{place}.png" for place in (1, 2, 3, 4)),
     }
-    text = (study / "report.html").read_text()
+    text = (reported / "report.html").read_text()
     assert not re.search(r'(src|href)="(https?:)?//', text)
     assert "url(" not in text
 
 
-def test_table_holds_mean_and_range_of_each_setting(study: Path):
-    write_report(study)
-    rows = [json.loads(line) for line in (study / "linear/ratio-1.0/records.jsonl").read_text().splitlines()]
+def test_table_holds_mean_and_range_of_each_setting(reported: Path):
+    rows = [json.loads(line) for line in (reported / "linear/ratio-1.0/records.jsonl").read_text().splitlines()]
     mig = np.array([row["value"] for row in rows if row["measure"] == "mig"])
     expected = f"<td>1</td><td>3</td><td>{mig.mean():.3f} [{mig.min():.3f}, {mig.max():.3f}]</td>"
-    assert expected in (study / "report.html").read_text()
+    assert expected in (reported / "report.html").read_text()
 
 
-def test_same_records_give_the_same_bytes(study: Path):
-    write_report(study)
-    first = files(study)
-    write_report(study)
-    assert files(study) == first
-    program = f"from pathlib import Path; import axiswise.report as r; r.write_report(Path({str(study)!r}))"
+def test_same_records_give_the_same_bytes(reported: Path):
+    first = files(reported)
+    program = f"from pathlib import Path; import axiswise.report as r; r.write_report(Path({str(reported)!r}))"
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
-    assert files(study) == first
+    assert files(reported) == first
 
 
-def test_bytes_do_not_depend_on_the_callers_matplotlib_settings(study: Path):
-    import matplotlib
-
-    first = write_report(study).read_bytes()
+def test_bytes_do_not_depend_on_the_callers_matplotlib_settings(tmp_path: Path, row, write_run):
+    write_run(tmp_path, [row("r", f"m{seed}", "mig", seed / 4, seed=seed) for seed in range(4)])
+    first = write_report(tmp_path).read_bytes()
     with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red", "savefig.dpi": 30}):
-        assert write_report(study).read_bytes() == first
+        assert write_report(tmp_path).read_bytes() == first
         assert matplotlib.rcParams["font.size"] == 20
 
 
@@ -178,10 +174,11 @@ def test_values_that_are_not_numbers_are_gaps(tmp_path: Path, row, write_run):
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {"r-strips.png", "r-training.png"}
 
 
-def test_failing_to_write_leaves_the_earlier_report(study: Path, monkeypatch: pytest.MonkeyPatch):
-    write_report(study)
-    first = files(study)
-    (study / "study.json").write_text((study / "study.json").read_text().replace("Why", "How"))
+def test_failing_to_write_leaves_the_earlier_report(tmp_path: Path, row, write_run, monkeypatch: pytest.MonkeyPatch):
+    write_run(tmp_path, [row("r", "m", "mig", 0.5)])
+    write_report(tmp_path)
+    earlier = files(tmp_path)
+    write_run(tmp_path, [row("r", "m", "mig", 0.9)])
 
     def fail(*_: object) -> str:
         raise OSError("disk full")
@@ -190,10 +187,17 @@ def test_failing_to_write_leaves_the_earlier_report(study: Path, monkeypatch: py
         with monkeypatch.context() as patch:
             patch.setattr(target, fail)
             with pytest.raises(OSError, match="disk full"):
-                write_report(study)
-    assert {name: text for name, text in files(study).items() if name != "study.json"} == {
-        name: text for name, text in first.items() if name != "study.json"
-    }
+                write_report(tmp_path)
+        assert files(tmp_path) == earlier | {"records.jsonl": (tmp_path / "records.jsonl").read_bytes()}
+
+
+def test_latent_planes_of_many_settings_are_thinned(tmp_path: Path, row, write_run):
+    rng = np.random.default_rng(0)
+    betas = {f"m{place:02d}": 0.1 * (place + 1) for place in range(14)}
+    rows = [row("r", member, "mig", 0.5, hyperparameters={"beta": beta}) for member, beta in betas.items()]
+    codes = {"factors": rng.random((9, 2))} | {member: rng.normal(size=(9, 3)) for member in betas}
+    write_run(tmp_path, rows, {"codes": codes})
+    assert "Shown are 12 of 14 settings" in read(write_report(tmp_path)).words
 
 
 @pytest.mark.parametrize(
@@ -250,10 +254,10 @@ def test_folder_that_does_not_exist(tmp_path: Path):
 def test_importing_the_report_imports_no_torch_and_changes_no_settings():
     program = (
         "import sys, matplotlib\n"
-        "def settings(): return {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != 'backend'}\n"
-        "before = settings()\n"  # to look at the backend is to choose one
+        "names = {*matplotlib.rcParams} - {'backend'}\n"  # to look at the backend is to choose one
+        "before = {name: matplotlib.rcParams[name] for name in names}\n"
         "import axiswise.report\n"
-        "assert settings() == before\n"
+        "assert before == {name: matplotlib.rcParams[name] for name in names}\n"
         "print(sorted({'torch', 'matplotlib.pyplot'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

@@ -76,6 +76,8 @@ def test_torch_and_numpy_single_and_double_agree():
     expected = mig(codes, factors).score
     assert mig(torch.from_numpy(codes).requires_grad_(), torch.from_numpy(factors)).score == expected
     assert mig(codes.astype(np.float64), factors.astype(np.int16)).score == expected
+    halves = torch.from_numpy(codes).bfloat16()
+    assert mig(halves, factors).score == mig(halves.float(), factors).score
 
 
 def test_levels_need_not_be_numbered_from_zero():

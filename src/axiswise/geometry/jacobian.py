@@ -10,7 +10,7 @@ from torch.func import jvp, vjp, vmap
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
-PASS_BYTES = 1 << 26  # of derivatives computed in one pass; the layers inside `decode` take a few times as much
+PASS_BYTES = 1 << 24  # of derivatives computed in one pass; the widest layer of a conv decoder takes ten times as much
 
 
 def jacobian(
@@ -38,7 +38,7 @@ def jacobian(
     Arguments:
         decode: Maps points of shape (…, n, z) to observations of shape (…, n, *shape), for any n.
         z: The points; leading axes (members) are handed to `decode` as they are.
-        chunk: How many points of each member to work on at a time; as many as fit 64 MiB of derivatives if None. It
+        chunk: How many points of each member to work on at a time; as many as fit 16 MiB of derivatives if None. It
             bounds memory and changes nothing else.
 
     Example:

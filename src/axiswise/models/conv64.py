@@ -18,6 +18,11 @@ class Conv64:
     latents: int
 
     @property
+    def name(self) -> str:
+        """What a table calls it."""
+        return "conv64"
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one observation."""
         return (self.channels, SIDE, SIDE)

@@ -21,6 +21,12 @@ class MLP:
     activations: tuple[str, str]
 
     @property
+    def name(self) -> str:
+        """ "linear" without hidden layers, otherwise "mlp" and the widths of either half."""
+        halves = ("–".join(map(str, widths)) or "linear" for widths in (self.encoder, self.decoder))
+        return "mlp " + " / ".join(halves) if self.encoder or self.decoder else "linear"
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one observation."""
         return self.inputs

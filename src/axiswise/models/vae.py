@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import nn
 
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Parameters, Posterior, Prior, StandardNormal
@@ -18,6 +19,11 @@ from axiswise.shapes import Float, Tensor
 
 class Network(Protocol):
     """An architecture: the shapes it connects, and builders of its two halves (weights as PyTorch leaves them)."""
+
+    @property
+    def name(self) -> str:
+        """What a table calls it."""
+        ...
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -71,11 +77,15 @@ class VAE:
         return self.network.shape
 
     def modules(self) -> dict[str, nn.Module]:
-        """Fresh modules by name; their weights are set by `initialise`, not here."""
-        return {
-            "encoder": self.network.build_encoder(self.posterior.outputs(self.latents)),
-            "decoder": self.network.build_decoder(self.likelihood.outputs),
-        }
+        """Fresh modules by name, in PyTorch's own initialisation (training starts from `initialise`).
+
+        PyTorch draws that from its global generator, whose state is put back: building a model changes nothing else.
+        """
+        with torch.random.fork_rng(devices=[]):
+            return {
+                "encoder": self.network.build_encoder(self.posterior.outputs(self.latents)),
+                "decoder": self.network.build_decoder(self.likelihood.outputs),
+            }
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,8 @@ def stacking_pays(model: VAE, device: torch.device) -> bool:
     """Whether members of this model are faster as one stacked program than one after another, on this device."""
     if device.type != "cpu":
         return True
-    layers = [layer for module in model.modules().values() for layer in module.modules()]
+    modules = model.modules().values()
+    layers = [layer for module in modules for layer in module.modules()]
     if any(isinstance(layer, nn.Conv2d | nn.ConvTranspose2d) for layer in layers):
         return False
-    return sum(parameter.numel() for module in model.modules().values() for parameter in module.parameters()) <= SMALL
+    return sum(parameter.numel() for module in modules for parameter in module.parameters()) <= SMALL

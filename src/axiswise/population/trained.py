@@ -88,12 +88,12 @@ class Group:
 
     def _call(self, name: str, argument: Tensor, *, shared: bool) -> Float[Tensor, "p n ..."]:
         """The output of one module of every member, as one program where that pays."""
-        module = {name: self._modules[name].eval()}
+        module = {name: self._modules[name]}
 
         def one(weights: dict[str, Tensor], buffers: dict[str, Tensor], rows: Tensor) -> Tensor:
             return bind(module, weights, buffers)[name](rows)
 
-        if len(self.trained) > 1 and stacking_pays(self.model, argument.device):
+        if self._stacked:
             return vmap(one, in_dims=(0, 0, None if shared else 0))(self._weights, self._buffers, argument)
         singles = [
             one(trained.weights, trained.buffers, argument if shared else argument[row])
@@ -102,8 +102,14 @@ class Group:
         return torch.stack(singles)
 
     @cached_property
+    def _stacked(self) -> bool:
+        device = next(iter(self.trained[0].weights.values())).device
+        return len(self.trained) > 1 and stacking_pays(self.model, device)
+
+    @cached_property
     def _modules(self) -> dict[str, nn.Module]:
-        return self.trained[0].member.objective.networks(self.model).model
+        modules = self.trained[0].member.objective.networks(self.model).model
+        return {name: module.eval() for name, module in modules.items()}
 
     @cached_property
     def _weights(self) -> dict[str, Tensor]:

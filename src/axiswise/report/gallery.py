@@ -24,7 +24,7 @@ from axiswise.report.sections import (
 )
 
 POINTS = 4000  # per latent plane: more cannot be told apart at its size
-SEEDS = 10  # latent planes side by side
+SEEDS, ROWS = 10, 12  # latent planes side by side, and below each other
 KINDS = 8  # lines, or colours, that a reader can tell apart
 TRAVERSAL_CAPTION = (
     " Each row moves one latent and holds the others; rows are in the order of their KL. A disentangled latent changes "
@@ -153,13 +153,15 @@ def _latent_planes(section: Section) -> Iterator[Picture]:
         (name, [planes[member.run, member.address] for member in part[:SEEDS]])
         for name, part in grouped(members, distinct(members))
     ]
+    kept = np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(int))
     yield Picture(
         "planes",
-        figures.latent_planes(rows, _factor_names(section)),
+        figures.latent_planes([rows[place] for place in kept], _factor_names(section)),
         "The latent plane of each member, a panel per seed: the posterior means of the data, coloured by the two "
         "factors as in the key on the left. A square that stands upright gives each factor a latent of its own; a "
         "square that is turned mixes them, and one that is turned differently for every seed says that nothing in the "
-        "objective prefers the axes. All panels have the same scale.",
+        "objective prefers the axes. All panels have the same scale."
+        + (f" Shown are {len(kept)} of {len(rows)} settings, evenly spaced." if len(kept) < len(rows) else ""),
         "Scatter plots of posterior means in the latent plane, one panel per member",
     )
 
@@ -200,10 +202,12 @@ def _reconstructions(section: Section) -> Iterator[Picture]:
 
 def _traversals(section: Section) -> Iterator[Picture]:
     stored = {run.name: read_arrays(run, "traversals") for run in section.runs}
-    has = [member for member in section.members if f"{member.address}/images" in stored[member.run]]
+    names = ("images", "values", "kl", "active")
+    has = [
+        member for member in section.members if {f"{member.address}/{n}" for n in names} <= stored[member.run].keys()
+    ]
     for place, (member, standing) in enumerate(spread(has), start=1):
-        arrays = (stored[member.run][f"{member.address}/{name}"] for name in ("images", "values", "kl", "active"))
-        images, values, kl, active = arrays
+        images, values, kl, active = (stored[member.run][f"{member.address}/{name}"] for name in names)
         title = _title(section, member, standing)
         yield Picture(
             f"traversals-{place}",
@@ -272,4 +276,5 @@ def _choice(shown: Sequence[tuple[Member, str]], has: Sequence[Member]) -> str:
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()
+    """A name as a file may be called everywhere."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.")

@@ -169,7 +169,8 @@ def grouped(members: Sequence[Member], names: Sequence[str]) -> list[tuple[str, 
     for member in members:
         groups.setdefault(tuple(member.settings[name] for name in names), []).append(member)
     ordered = sorted(groups, key=lambda chosen: [_order(value) for value in chosen])
-    return [(phrase(dict(zip(names, chosen, strict=True))), groups[chosen]) for chosen in ordered]
+    absent = f"without {', '.join(map(label, names))}" if names else ""
+    return [(phrase(dict(zip(names, chosen, strict=True))) or absent, groups[chosen]) for chosen in ordered]
 
 
 def _order(value: Setting) -> tuple[int, float, str]:

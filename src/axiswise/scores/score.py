@@ -97,4 +97,7 @@ def as_factors(factors: Num[Array, "..."], samples: int) -> Num[ndarray, "n k"]:
 
 
 def _as_numpy(values: Array) -> ndarray:
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        return (values.double() if values.is_floating_point() else values).numpy()  # numpy has no bfloat16
+    return np.asarray(values)

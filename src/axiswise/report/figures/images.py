@@ -54,7 +54,9 @@ def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: n
     axes.set_yticks((np.arange(len(order)) + 0.5) * tall - 0.5, [""] * len(order))
     axes.tick_params(length=0, labelsize=7)
     for place, latent in enumerate(order):
-        words = f"z{latent}  {number(float(kl[latent]))} nats" if active[latent] else f"z{latent}  passive"
+        words = f"z{latent}  {number(float(kl[latent]), float(kl.max()))} nats" + (
+            "" if active[latent] else "\npassive"
+        )
         at = (-0.012, 1 - (place + 0.5) / len(order))
         colour = INK if active[latent] else "#b0b8c1"
         axes.annotate(words, at, xycoords="axes fraction", ha="right", va="center", fontsize=7, color=colour)

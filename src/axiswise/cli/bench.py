@@ -1,0 +1,36 @@
+"""`axiswise bench`: speeds, as ratios measured in one run."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Measure speed.", no_args_is_help=True)
+
+
+@app.callback()
+def _bench() -> None:
+    """Measure speed."""
+
+
+@app.command()
+def population(
+    device: Annotated[str, typer.Option(help="Where to measure: cpu, cuda, ….")] = "cpu",
+    members: Annotated[int, typer.Option(help="Members of the population.")] = 64,
+    repeats: Annotated[int, typer.Option(help="Interleaved repeats; medians are printed.")] = 5,
+    conv: Annotated[bool, typer.Option(help="Whether to measure the convolutional network too.")] = True,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
+) -> None:
+    """Train members one after another in plain PyTorch, and as a population, and compare."""
+    from axiswise.population.benchmark import Job, compare, standard_jobs
+    from axiswise.records import versions, write_json
+
+    typer.echo(f"{'job':34} {'one by one':>12} {'population':>12} {'ratio':>7}   (ms for a step of all members, medians of {repeats})")
+    rows = []
+    for job in standard_jobs(members, conv=conv):
+        result = compare(job, device=device, repeats=repeats)
+        rows.append({"job": job.name, **result._asdict()})
+        typer.echo(f"{job.name:34} {result.loop_ms:12.2f} {result.population_ms:12.2f} {result.ratio:7.1f}")
+    if json_file:
+        write_json(json_file, {"format": "axiswise-bench-1", "device": device, "versions": versions(), "rows": rows})

@@ -1,0 +1,254 @@
+"""`evaluate`: measures in, rows out."""
+
+import inspect
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from axiswise.data import FactorDataset
+from axiswise.errors import AxiswiseError
+from axiswise.evaluation.quantities import OFFERED, Missing, Quantities
+from axiswise.numerics import permutation
+from axiswise.numerics.schedules import Schedule, hyperparameters
+from axiswise.population import Group, Population, Trained
+from axiswise.records import append_rows, versions
+
+Measure = Callable[..., Any]
+Row = dict[str, Any]
+
+
+def evaluate(
+    population: Population,
+    dataset: FactorDataset,
+    measures: Sequence[Measure],
+    *,
+    points: int = 10_000,
+    seed: int = 0,
+    out: str | Path | None = None,
+) -> list[Row]:
+    """Computes measures for every member and returns a row for each pair, ready for ``pandas.DataFrame``.
+
+    A measure is any function. The names of its parameters are what it asks for, of: `x`, `factors`, `codes` (posterior
+    means), `samples`, `variance`, `kl`, `posterior`, `decode`, `jacobians`, `prior`, `likelihood`, `beta`, `history`. Each is
+    computed once for all members and passed with the member axis first; what all members share (`x`, `factors`) has no
+    member axis. Parameters with a default that are not in that list are settings; fix them with `functools.partial`. The
+    result has one value a member: an array or list of that length, or a named tuple whose first field is the value and
+    whose other fields are kept as detail. Wrap a function written for one model in `each`.
+
+    What a member cannot give (a diverged one gives nothing, one without decoder no Jacobians) is a row with the reason.
+
+    Arguments:
+        population: The members.
+        dataset: Where to measure them.
+        measures: What to measure.
+        points: How many points of the dataset to use, drawn without replacement; all if it has fewer.
+        seed: Decides which points.
+        out: A run folder whose records the rows are added to.
+
+    Example:
+        >>> from axiswise import data, models, objectives, scores
+        >>> from axiswise.population import grid, train
+        >>> square = data.synth_linear(samples=1000)
+        >>> members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(1e-2), steps=20, seed=range(2))
+        >>> def spread(codes):
+        ...     return codes.std(dim=(1, 2))
+        >>> rows = evaluate(train(members, square), square, [scores.mig, spread], points=500)
+        >>> [(row["measure"], row["seed"]) for row in rows]
+        [('mig', 0), ('mig', 1), ('spread', 0), ('spread', 1)]
+    """
+    if points < 1:
+        raise AxiswiseError(f"`points` must be at least 1. Got {points}.")
+    wanted = [_asks(measure) for measure in measures]
+    chosen = permutation(seed, "evaluation", len(dataset))[:points]
+    settings = {"points": len(chosen), "points_seed": seed, "versions": versions(), "device": str(dataset.device)}
+    rows: list[tuple[int, int, Row]] = []
+    for group in _alike(population):
+        quantities = Quantities(group, dataset, chosen.to(dataset.device))
+        for order, asked in enumerate(wanted):
+            began = time.perf_counter()
+            outcomes = _measure(asked, quantities)
+            seconds = round((time.perf_counter() - began) / len(outcomes), 6)
+            for position, trained, outcome in zip(group.positions, group.trained, outcomes, strict=True):
+                about = {**describe_member(trained, dataset), "measure": asked.name, **outcome._asdict()}
+                rows.append((order, position, {**about, **settings, "seconds": seconds}))
+    ordered = [row for _, _, row in sorted(rows, key=lambda entry: entry[:2])]
+    if out is not None:
+        append_rows(Path(out) / "records.jsonl", ordered)
+    return ordered
+
+
+def each(measure: Measure) -> Measure:
+    """A measure of whole populations from one written for a single model: it is called for each member in turn.
+
+    Example:
+        >>> def range_of(codes):
+        ...     return float(codes.max() - codes.min())
+        >>> each(range_of)(codes=torch.tensor([[[0.0], [1.0]], [[0.0], [5.0]]]))
+        [1.0, 5.0]
+    """
+    shared = ("x", "factors", "prior", "likelihood")
+
+    def looped(**quantities: Any) -> Any:
+        members = next(len(value) for name, value in quantities.items() if name not in shared and name != "decode")
+        results = []
+        for row in range(members):
+            own = {name: value if name in shared else _member_of(name, value, row) for name, value in quantities.items()}
+            results.append(measure(**own))
+        if isinstance(results[0], tuple) and hasattr(results[0], "_fields"):
+            return type(results[0])(*(list(column) for column in zip(*results, strict=True)))
+        return results
+
+    looped.__name__ = name_of(measure)
+    looped.__signature__ = inspect.signature(measure)  # pyright: ignore[reportFunctionMemberAccess] (inspect honours it)
+    return looped
+
+
+def name_of(measure: Measure) -> str:
+    """What rows call a measure: its function's name, with the settings fixed by `functools.partial`.
+
+    Example:
+        >>> from axiswise import geometry
+        >>> name_of(geometry.dto), name_of(partial(geometry.dto, latents="all"))
+        ('dto', 'dto(latents=all)')
+    """
+    if isinstance(measure, partial):
+        settings = ", ".join(f"{name}={value}" for name, value in measure.keywords.items())
+        return f"{name_of(measure.func)}({settings})" if settings else name_of(measure.func)
+    return getattr(measure, "__name__", type(measure).__name__)
+
+
+def describe_member(trained: Trained, dataset: FactorDataset) -> Row:
+    """The columns that say which member a row is about and what it was measured on."""
+    member = trained.member
+    return {
+        "member": member.address,
+        "dataset": dataset.name,
+        "data": dict(dataset.arguments),
+        "architecture": member.model.network.name,
+        "latents": member.model.latents,
+        "objective": type(member.objective).__name__,
+        "hyperparameters": _plain(hyperparameters(member.objective)),
+        "optimizer": type(member.optimizer).__name__,
+        "lr": _plain(hyperparameters(member.optimizer)).get("lr"),
+        "batch": member.batch,
+        "steps": member.steps,
+        "seed": member.seed,
+        "status": trained.status,
+        "training_seconds": round(trained.seconds, 3),
+    }
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: repr(value) if isinstance(value, Schedule) else value for name, value in values.items()}
+
+
+class Asked(NamedTuple):
+    """A measure, its name, and which quantities it needs and can do without."""
+
+    measure: Measure
+    name: str
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
+
+
+class Outcome(NamedTuple):
+    """What a measure found for one member."""
+
+    value: float | None
+    reason: str | None
+    detail: dict[str, Any]
+
+
+def _asks(measure: Measure) -> Asked:
+    """Reads from a measure's signature what it asks for."""
+    needed, optional = [], []
+    for name, parameter in inspect.signature(measure).parameters.items():
+        required = parameter.default is parameter.empty
+        if name in OFFERED:
+            (needed if required else optional).append(name)
+        elif required:
+            raise AxiswiseError(
+                f"Measure {name_of(measure)!r} asks for {name!r}. A measure may ask for {', '.join(OFFERED)}; "
+                "fix other parameters with functools.partial."
+            )
+    return Asked(measure, name_of(measure), tuple(needed), tuple(optional))
+
+
+def _alike(population: Population) -> list[Group]:
+    """Groups whose members are measured together: one model, one history's length, all trained or all diverged."""
+    alike = []
+    for group in population.groups:
+        parts: dict[tuple[bytes, bool], list[int]] = {}
+        for row, trained in enumerate(group.trained):
+            parts.setdefault((trained.history["step"].tobytes(), trained.status == "trained"), []).append(row)
+        alike += [
+            Group(tuple(group.positions[row] for row in rows), tuple(group.trained[row] for row in rows))
+            for rows in parts.values()
+        ]
+    return alike
+
+
+def _measure(asked: Asked, quantities: Quantities) -> list[Outcome]:
+    """The outcomes of one measure for all members of a group."""
+    members = quantities.group.trained
+    if members[0].status != "trained":
+        return [Outcome(None, trained.status, {}) for trained in members]
+    try:
+        arguments = {name: quantities.get(name) for name in asked.needed}
+    except Missing as reason:
+        return [Outcome(None, str(reason), {})] * len(members)
+    for name in asked.optional:
+        try:
+            arguments[name] = quantities.get(name)
+        except Missing:
+            continue  # the measure has a default for it
+    if "jacobians" in arguments:  # what is taken at the same points has the same number of them
+        count = arguments["jacobians"].shape[1]
+        arguments |= {name: arguments[name][:, :count] for name in ("codes", "variance", "samples", "kl") if name in arguments}
+    result = asked.measure(**arguments)
+    fields = result._asdict() if isinstance(result, tuple) and hasattr(result, "_fields") else {"value": result}
+    first, *others = fields
+    values = _array(fields[first])
+    if values.shape != (len(members),):
+        raise AxiswiseError(
+            f"Measure {asked.name!r} must return one value for each of {len(members)} members. Got shape {values.shape}. "
+            "If it is written for one model, wrap it in axiswise.evaluation.each."
+        )
+    outcomes = []
+    for row, value in enumerate(values.tolist()):
+        detail = {name: _own(fields[name], row, len(members)) for name in others}
+        known = isinstance(value, bool | int) or math.isfinite(value)
+        outcomes.append(Outcome(value if known else None, None if known else "undefined for this member", detail))
+    return outcomes
+
+
+def _array(value: Any) -> np.ndarray:
+    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+
+
+def _own(field: Any, row: int, members: int) -> Any:
+    """A member's share of a field: its row where there is one for each member, else all of it; NaN as None."""
+    if isinstance(field, str | bool | int | float) or field is None:
+        return None if isinstance(field, float) and not math.isfinite(field) else field
+    array = _array(field)
+    array = array[row] if array.ndim and len(array) == members else array
+    if not np.issubdtype(array.dtype, np.floating):
+        return array.tolist()
+    return np.where(np.isfinite(array), array, None).tolist() if not np.isfinite(array).all() else array.tolist()
+
+
+def _member_of(name: str, value: Any, row: int) -> Any:
+    """One member's share of a quantity."""
+    if name == "posterior":
+        return type(value)(*(part[row] for part in value))
+    if name == "history":
+        return {term: stack[row] for term, stack in value.items()}
+    if name == "decode":
+        raise AxiswiseError("A measure that decodes gets all members' latents at once; it cannot be wrapped in `each`.")
+    return value[row]

@@ -1,0 +1,84 @@
+"""Arrays that a report draws, stored beside the rows: codes, reconstructions, traversals and histories."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from axiswise.data import FactorDataset
+from axiswise.numerics import permutation
+from axiswise.population import Group, Population
+from axiswise.records import write_tensors
+from axiswise.shapes import Tensor
+
+FORMAT = "axiswise-arrays-1"
+CLOUD = 1000  # points of the latent planes
+IMAGES = 10  # of reconstructions
+TRAVERSAL = np.linspace(-2.0, 2.0, 9, dtype=np.float32)  # of each latent, in standard deviations of the prior
+ACTIVE_BELOW = 0.8  # mean posterior variance (zietlow2021, section 5)
+
+
+def store_arrays(population: Population, dataset: FactorDataset, out: str | Path, *, seed: int = 0) -> None:
+    """Writes what a report draws into ``arrays/`` of a run folder.
+
+    Every member's history; for vectors, its codes of a thousand points; for images, its reconstructions of ten and a
+    traversal of every latent from the code of one image, the others held fixed.
+
+    Arguments:
+        population: The members; diverged ones have a history only.
+        dataset: Where points and images come from.
+        out: The run folder.
+        seed: Decides which points.
+    """
+    folder = Path(out) / "arrays"
+    histories = {
+        f"{trained.member.address}/{name}": array
+        for trained in population.trained
+        for name, array in trained.history.items()
+    }
+    write_tensors(folder / "history.safetensors", histories, {"format": FORMAT})
+    trained = [member for member in population.trained if member.status == "trained"]
+    if not trained:
+        return
+    chosen = permutation(seed, "pictures", len(dataset)).to(dataset.device)
+    images = len(dataset.shape) == 3
+    points = chosen[: IMAGES if images else CLOUD]
+    groups = [group for group in Population(trained).groups if group.decodes or not images]
+    if images:
+        reconstructions, traversals = {"x": _numpy(dataset.x(points))}, {}
+        for group in groups:
+            codes = group.encode(dataset.x(points)).mean
+            for member, decoded in zip(group.trained, group.decode(codes), strict=True):
+                reconstructions[member.member.address] = _numpy(decoded)
+            traversals |= _traversals(group, dataset, chosen[:CLOUD])
+        write_tensors(folder / "reconstructions.safetensors", reconstructions, {"format": FORMAT})
+        write_tensors(folder / "traversals.safetensors", traversals, {"format": FORMAT})
+    else:
+        clouds = {"factors": _numpy(dataset.factors(points))}
+        for group in groups:
+            for member, codes in zip(group.trained, group.encode(dataset.x(points)).mean, strict=True):
+                clouds[member.member.address] = _numpy(codes)
+        write_tensors(folder / "codes.safetensors", clouds, {"format": FORMAT})
+
+
+def _traversals(group: Group, dataset: FactorDataset, points: Tensor) -> dict[str, np.ndarray]:
+    """Each member's images as one latent at a time moves through the prior's range, and each latent's KL."""
+    posterior = group.encode(dataset.x(points))
+    kl = group.model.prior.kl(posterior, posterior.mean).per_latent.mean(1)
+    active = posterior.variance.mean(1) < ACTIVE_BELOW
+    latents, base = group.model.latents, posterior.mean[:, 0]
+    values = torch.from_numpy(TRAVERSAL).to(base)
+    moved = base[:, None, None, :].repeat(1, latents, len(values), 1)
+    for latent in range(latents):
+        moved[:, latent, :, latent] = values
+    images = group.decode(moved.flatten(1, 2)).unflatten(1, (latents, len(values)))
+    stored: dict[str, np.ndarray] = {}
+    for row, trained in enumerate(group.trained):
+        name = trained.member.address
+        stored[f"{name}/images"], stored[f"{name}/values"] = _numpy(images[row]), TRAVERSAL
+        stored[f"{name}/kl"], stored[f"{name}/active"] = _numpy(kl[row]), active[row].cpu().numpy().astype(np.uint8)
+    return stored
+
+
+def _numpy(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().numpy().astype(np.float32)

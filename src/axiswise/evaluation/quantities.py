@@ -1,0 +1,131 @@
+"""What measures may ask for, each computed once for all members of a group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from axiswise.data import FactorDataset
+from axiswise.distributions import Likelihood, Parameters, Prior
+from axiswise.errors import AxiswiseError
+from axiswise.geometry import jacobian
+from axiswise.numerics import normal
+from axiswise.numerics.schedules import value_at
+from axiswise.population import Group
+from axiswise.shapes import Float, Int, Num, Tensor
+
+JACOBIAN_NUMBERS = 1 << 22  # of one member: all of 10,000 points for small decoders, 102 points for 4,096 pixels × 10 latents
+
+
+class Missing(AxiswiseError):
+    """A quantity that these members or this dataset cannot give; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Quantities:
+    """What measures ask for by the names of their parameters. Member axis first, unless all members share it.
+
+    Arguments:
+        group: The members.
+        dataset: Where the points come from.
+        index: Which points.
+    """
+
+    group: Group
+    dataset: FactorDataset
+    index: Int[Tensor, " n"]
+
+    @cached_property
+    def x(self) -> Float[Tensor, "n ..."]:
+        """The observations, shared."""
+        return self.dataset.x(self.index).to(next(iter(self.group.trained[0].weights.values())).dtype)
+
+    @cached_property
+    def factors(self) -> Num[Tensor, "n k"]:
+        """Their factors, shared."""
+        if not self.dataset.space.names:
+            raise Missing(f"dataset {self.dataset.name!r} has no factors")
+        return self.dataset.factors(self.index)
+
+    @cached_property
+    def posterior(self) -> Parameters:
+        """Parameters of q(z | x), as the posterior's named tuple."""
+        return self.group.encode(self.x)
+
+    @cached_property
+    def codes(self) -> Float[Tensor, "p n z"]:
+        """Posterior means."""
+        return self.posterior.mean
+
+    @cached_property
+    def variance(self) -> Float[Tensor, "p n z"]:
+        """Posterior variances."""
+        return self.posterior.variance
+
+    @cached_property
+    def samples(self) -> Float[Tensor, "p n z"]:
+        """One sample of every posterior; a member's noise depends on its seed alone."""
+        seeds = torch.tensor([trained.member.seed for trained in self.group.trained], device=self.codes.device)
+        noise = normal(seeds, "evaluation", 0, tuple(self.codes.shape[1:]), dtype=self.codes.dtype)
+        return self.posterior.sample(noise)
+
+    @cached_property
+    def kl(self) -> Float[Tensor, "p n z"]:
+        """KL(q(z_j | x) ‖ p(z_j)) of every latent."""
+        return self.prior.kl(self.posterior, self.samples).per_latent
+
+    def decode(self, z: Float[Tensor, "p n z"]) -> Float[Tensor, "p n ..."]:
+        """E[x | z] of every member at its own latents."""
+        return self.group.decode(z)
+
+    @cached_property
+    def jacobians(self) -> Float[Tensor, "p m x z"]:
+        """Jacobians of `decode` at the codes of the first m points, as many as memory allows."""
+        size = self.dataset.numel * self.codes.shape[-1]
+        count = max(1, JACOBIAN_NUMBERS // size)
+        return jacobian(self.decode, self.codes[:, :count])
+
+    @property
+    def prior(self) -> Prior:
+        """The members' prior."""
+        return self.group.model.prior
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The members' likelihood."""
+        return self.group.model.likelihood
+
+    @cached_property
+    def beta(self) -> Float[Tensor, " p"]:
+        """Each member's β at the end of training."""
+        members = [trained.member for trained in self.group.trained]
+        if not hasattr(members[0].objective, "beta"):
+            raise Missing(f"{type(members[0].objective).__name__} has no β")
+        return torch.tensor([value_at(getattr(member.objective, "beta"), member.steps) for member in members])
+
+    @cached_property
+    def history(self) -> Mapping[str, np.ndarray]:
+        """ "step" and the terms of the loss over training, ``(p, t)`` or ``(p, t, z)``."""
+        if "loss" not in self.group.trained[0].history:
+            raise Missing("nothing was recorded in training")
+        histories = [trained.history for trained in self.group.trained]
+        return {name: np.stack([history[name] for history in histories]) for name in histories[0]}
+
+    def get(self, name: str) -> Any:
+        """The quantity of that name.
+
+        Raises:
+            Missing: If these members or this dataset do not have it.
+        """
+        if name in ("decode", "jacobians") and not self.group.decodes:
+            raise Missing("the model has no decoder")
+        return getattr(self, name)
+
+
+OFFERED = (
+    "x factors codes samples variance kl posterior decode jacobians prior likelihood beta history".split()
+)
+"""The names a measure's parameters may have."""

@@ -1,6 +1,5 @@
 """`axiswise bench`: speeds, as ratios measured in one run."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -23,10 +22,12 @@ def population(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
 ) -> None:
     """Train members one after another in plain PyTorch, and as a population, and compare."""
-    from axiswise.population.benchmark import Job, compare, standard_jobs
+    from axiswise.population.benchmark import compare, standard_jobs
     from axiswise.records import versions, write_json
 
-    typer.echo(f"{'job':34} {'one by one':>12} {'population':>12} {'ratio':>7}   (ms for a step of all members, medians of {repeats})")
+    typer.echo(
+        f"{'job':34} {'one by one':>12} {'population':>12} {'ratio':>7}   (ms for a step of all members, medians of {repeats})"
+    )
     rows = []
     for job in standard_jobs(members, conv=conv):
         result = compare(job, device=device, repeats=repeats)

@@ -34,7 +34,9 @@ def list_datasets() -> None:
 def get(name: Annotated[str, typer.Argument(help="Name of a dataset.")]) -> None:
     """Fetch, verify and prepare a dataset."""
     dataset = _named(name)
-    kinds = [f"{factor.name} ({factor.kind}{f', {factor.size}' if factor.size else ''})" for factor in dataset.space.factors]
+    kinds = [
+        f"{factor.name} ({factor.kind}{f', {factor.size}' if factor.size else ''})" for factor in dataset.space.factors
+    ]
     typer.echo(f"{name}: {len(dataset):,} observations of shape {dataset.shape}; factors {', '.join(kinds)}")
 
 

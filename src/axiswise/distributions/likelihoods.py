@@ -7,7 +7,7 @@ looks at, and what Jacobians are taken of).
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch.nn import functional
@@ -17,6 +17,7 @@ from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
 
 
+@runtime_checkable
 class Likelihood(Protocol):
     """A conditional distribution of an observation given the decoder's output."""
 

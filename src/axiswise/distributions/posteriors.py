@@ -6,7 +6,7 @@ and how to turn standard normal noise into a sample, which is all that priors an
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 
@@ -14,6 +14,7 @@ from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
 
 
+@runtime_checkable
 class Parameters(Protocol):
     """The parameters of Gaussian posteriors q(z | x), one for each leading index."""
 
@@ -46,6 +47,7 @@ class Parameters(Protocol):
         ...
 
 
+@runtime_checkable
 class Posterior(Protocol):
     """A family of posteriors, and how an encoder's output names one of them."""
 

@@ -1,7 +1,7 @@
 """Priors over the latents: log-density, sampling and the divergence of a Gaussian posterior from them."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 
@@ -17,6 +17,7 @@ class Divergence(NamedTuple):
     per_latent: Float[Tensor, "... z"]
 
 
+@runtime_checkable
 class Prior(Protocol):
     """A distribution p(z) over latents."""
 

@@ -98,7 +98,9 @@ def each(measure: Measure) -> Measure:
         members = next(len(value) for name, value in quantities.items() if name not in shared and name != "decode")
         results = []
         for row in range(members):
-            own = {name: value if name in shared else _member_of(name, value, row) for name, value in quantities.items()}
+            own = {
+                name: value if name in shared else _member_of(name, value, row) for name, value in quantities.items()
+            }
             results.append(measure(**own))
         if isinstance(results[0], tuple) and hasattr(results[0], "_fields"):
             return type(results[0])(*(list(column) for column in zip(*results, strict=True)))
@@ -210,7 +212,9 @@ def _measure(asked: Asked, quantities: Quantities) -> list[Outcome]:
             continue  # the measure has a default for it
     if "jacobians" in arguments:  # what is taken at the same points has the same number of them
         count = arguments["jacobians"].shape[1]
-        arguments |= {name: arguments[name][:, :count] for name in ("codes", "variance", "samples", "kl") if name in arguments}
+        arguments |= {
+            name: arguments[name][:, :count] for name in ("codes", "variance", "samples", "kl") if name in arguments
+        }
     result = asked.measure(**arguments)
     fields = result._asdict() if isinstance(result, tuple) and hasattr(result, "_fields") else {"value": result}
     first, *others = fields

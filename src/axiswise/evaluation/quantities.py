@@ -17,7 +17,9 @@ from axiswise.numerics.schedules import value_at
 from axiswise.population import Group
 from axiswise.shapes import Float, Int, Num, Tensor
 
-JACOBIAN_NUMBERS = 1 << 22  # of one member: all of 10,000 points for small decoders, 102 points for 4,096 pixels × 10 latents
+JACOBIAN_NUMBERS = (
+    1 << 22
+)  # of one member: all of 10,000 points for small decoders, 102 points for 4,096 pixels × 10 latents
 
 
 class Missing(AxiswiseError):
@@ -104,7 +106,7 @@ class Quantities:
         members = [trained.member for trained in self.group.trained]
         if not hasattr(members[0].objective, "beta"):
             raise Missing(f"{type(members[0].objective).__name__} has no β")
-        return torch.tensor([value_at(getattr(member.objective, "beta"), member.steps) for member in members])
+        return torch.tensor([value_at(member.objective.beta, member.steps) for member in members])
 
     @cached_property
     def history(self) -> Mapping[str, np.ndarray]:
@@ -125,7 +127,19 @@ class Quantities:
         return getattr(self, name)
 
 
-OFFERED = (
-    "x factors codes samples variance kl posterior decode jacobians prior likelihood beta history".split()
-)
+OFFERED = [
+    "x",
+    "factors",
+    "codes",
+    "samples",
+    "variance",
+    "kl",
+    "posterior",
+    "decode",
+    "jacobians",
+    "prior",
+    "likelihood",
+    "beta",
+    "history",
+]
 """The names a measure's parameters may have."""

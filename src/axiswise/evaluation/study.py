@@ -119,4 +119,6 @@ def _refuse_other(out: Path, name: str, scale: str) -> None:
                 "Choose another folder with --out."
             )
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise AxiswiseError(f"{out} is not a study folder: it has no study.json but is not empty. Choose another --out.")
+        raise AxiswiseError(
+            f"{out} is not a study folder: it has no study.json but is not empty. Choose another --out."
+        )

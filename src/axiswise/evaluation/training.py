@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 from numpy import ndarray
 
 from axiswise.shapes import Float

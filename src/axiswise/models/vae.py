@@ -7,7 +7,7 @@ A `VAE` is a description, a frozen dataclass without weights. `VAE.modules` buil
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
 
+@runtime_checkable
 class Network(Protocol):
     """An architecture: the shapes it connects, and builders of its two halves (weights as PyTorch leaves them)."""
 

@@ -11,7 +11,7 @@ Parameters of a cohort lie in one matrix, a row a member. An optimizer is a froz
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -19,6 +19,7 @@ from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
 
+@runtime_checkable
 class Optimizer(Protocol):
     """A rule that moves stacked parameters against their gradient."""
 

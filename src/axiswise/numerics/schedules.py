@@ -21,7 +21,7 @@ class Schedule(Protocol):
         ...
 
 
-Hyperparameter = float | Schedule
+Hyperparameter = float | int | Schedule
 """The type of every field that may differ between the members of a cohort: a number, or a schedule of the step."""
 
 

@@ -7,7 +7,7 @@ of the program and equal within a cohort. An objective owns no optimizer state, 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -68,6 +68,7 @@ class Trainable:
     adversary_optimizer: Optimizer | None = None
 
 
+@runtime_checkable
 class Objective(Protocol):
     """A training objective."""
 

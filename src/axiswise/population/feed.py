@@ -83,9 +83,8 @@ def _table(owners: Sequence[Mapping[str, Hyperparameter]], numbers: range) -> di
     tables = {name: torch.empty(len(numbers), len(owners), dtype=torch.float64) for name in owners[0]}
     for column, owner in enumerate(owners):
         for name, value in owner.items():
-            scheduled = isinstance(value, Schedule)
-            values = torch.tensor([value_at(value, number) for number in numbers] if scheduled else value)
-            tables[name][:, column] = values
+            values = [value_at(value, number) for number in numbers] if isinstance(value, Schedule) else value
+            tables[name][:, column] = torch.tensor(values, dtype=torch.float64)
     return tables
 
 

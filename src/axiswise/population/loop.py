@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ SAVING_SHARE = 0.05  # of the time at most goes into saving states
 BALLAST = 31 << 20
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Where long work says how far it is; silence is the default."""
 

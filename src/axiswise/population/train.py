@@ -15,8 +15,8 @@ from axiswise.population.feed import feed
 from axiswise.population.folder import RUN, RunFolder
 from axiswise.population.loop import Progress, Training, begin, cohort_program, run
 from axiswise.population.member import Member
-from axiswise.population.step import views
 from axiswise.population.population import Population
+from axiswise.population.step import views
 from axiswise.population.trained import Trained
 from axiswise.records import read_json, versions
 

@@ -2,7 +2,7 @@
 
 
 class AxiswiseError(ValueError):
-    """A request that cannot be met as it stands: a bad argument, an unreadable file, a folder that holds something else."""
+    """A request that cannot be met as it stands: a bad argument, an unreadable file, a folder of something else."""
 
 
 class DataUnavailable(AxiswiseError):

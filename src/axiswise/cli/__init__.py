@@ -24,10 +24,11 @@ app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         typer.echo(f"axiswise {__version__}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

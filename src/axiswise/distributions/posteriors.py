@@ -1,8 +1,8 @@
 """Approximate posteriors: what an encoder's output means.
 
 A posterior is a frozen description with two methods, `outputs` (how wide the encoder's last layer must be) and
-`unpack` (that layer's output → a named tuple of parameters). The named tuple knows its marginals, their total correlation
-and how to turn standard normal noise into a sample, which is all that priors and objectives ask of it.
+`unpack` (that layer's output → a named tuple of parameters). The named tuple knows its marginals, their total
+correlation and how to turn standard normal noise into a sample, which is all that priors and objectives ask of it.
 """
 
 from dataclasses import dataclass
@@ -89,8 +89,8 @@ class DiagonalParameters(NamedTuple):
 class Diagonal:
     r"""Gaussian posterior with diagonal covariance, :math:`q(z | x) = N(\mu(x), \mathrm{diag}\, \sigma^2(x))`.
 
-    The encoder's output is read as means, then log-variances. The diagonal is what breaks the rotational symmetry of the
-    ELBO and aligns latents with axes.
+    The encoder's output is read as means, then log-variances. The diagonal is what breaks the rotational symmetry of
+    the ELBO and aligns latents with axes.
 
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019, eq 3.

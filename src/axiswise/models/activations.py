@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import nn
+from torch.nn import functional
 
 from axiswise.errors import AxiswiseError
 
@@ -12,7 +14,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 Activation = Callable[..., Any] | str
-"""An activation: its PyTorch class, ``torch.nn.Tanh``, or that class's name."""
+"""An activation: its PyTorch class, ``torch.nn.Tanh``, its function, ``torch.tanh``, or its name, ``"Tanh"``."""
 
 
 def activation_pair(activation: Activation | tuple[Activation, Activation]) -> tuple[str, str]:
@@ -28,8 +30,12 @@ def activation_pair(activation: Activation | tuple[Activation, Activation]) -> t
 
 def _name(activation: Activation) -> str:
     name = activation if isinstance(activation, str) else getattr(activation, "__name__", repr(activation))
-    matches = [known for known in ACTIVATIONS if known.lower() == name.lower()]
-    if not matches:
+    matches = [known for known in ACTIVATIONS if known.lower() == name.replace("_", "").lower()]
+    # Someone's own `ReLU` is not PyTorch's: only the name would be stored, and another function trained.
+    ours = isinstance(activation, str) or any(
+        activation is getattr(home, name, None) for home in (nn, functional, torch)
+    )
+    if not matches or not ours:
         raise AxiswiseError(f"`activation` must be one of torch.nn's {', '.join(ACTIVATIONS)}. Got {activation!r}.")
     return matches[0]
 

@@ -70,13 +70,13 @@ def conv64(
     prior: Prior = StandardNormal(),
     likelihood: Likelihood = Bernoulli(),
 ) -> VAE:
-    """A convolutional VAE for 64 × 64 images: conv 32, 32, 64, 64 of 4 × 4 with stride 2, dense 256, and the mirror image.
+    """A convolutional VAE for 64 × 64 images: conv 32, 32, 64, 64 (4 × 4, stride 2), dense 256, and the mirror image.
 
     All kernels are 4 × 4, as the papers print (the reference implementation has 2 × 2 in its third and fourth layer).
 
     References:
-        Higgins et al., *β-VAE*, ICLR 2017, Table 1; Locatello et al., *Challenging common assumptions in the unsupervised
-        learning of disentangled representations*, ICML 2019, Table 1.
+        Higgins et al., *β-VAE*, ICLR 2017, Table 1; Locatello et al., *Challenging common assumptions in the
+        unsupervised learning of disentangled representations*, ICML 2019, Table 1.
 
     Arguments:
         channels: Channels of an image.

@@ -17,11 +17,12 @@ def initialise(
 
     .. math:: W_{ij} \sim U\left(-\sqrt{6 / (f_{in} + f_{out})},\ \sqrt{6 / (f_{in} + f_{out})}\right)
 
-    The fans count the kernel's positions, as the reference implementation's framework does. One-dimensional parameters of
-    normalisation layers keep the value their module gives them (ones and zeros).
+    The fans count the kernel's positions, as the reference implementation's framework does. One-dimensional parameters
+    of normalisation layers keep the value their module gives them (ones and zeros).
 
     References:
-        Glorot and Bengio, *Understanding the difficulty of training deep feedforward neural networks*, AISTATS 2010, eq 16.
+        Glorot and Bengio, *Understanding the difficulty of training deep feedforward neural networks*, AISTATS 2010,
+        eq 16.
 
     Arguments:
         module: The module whose parameters' names and shapes count; its own values are only read where said above.

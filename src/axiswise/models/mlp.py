@@ -1,6 +1,7 @@
 """Fully connected networks, and their special case without hidden layers: the linear VAE."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from torch import nn
@@ -22,7 +23,7 @@ class MLP:
 
     @property
     def name(self) -> str:
-        """ "linear" without hidden layers, otherwise "mlp" and the widths of either half."""
+        """What a table calls it: linear, or mlp and the widths of either half."""
         halves = ("–".join(map(str, widths)) or "linear" for widths in (self.encoder, self.decoder))
         return "mlp " + " / ".join(halves) if self.encoder or self.decoder else "linear"
 
@@ -48,7 +49,7 @@ class MLP:
 def _layers(widths: tuple[int, ...], activation: str) -> list[nn.Module]:
     """Linear layers of the given widths with activations between them, none after the last."""
     layers: list[nn.Module] = [nn.Linear(widths[0], widths[1])]
-    for before, after in zip(widths[1:-1], widths[2:], strict=True):
+    for before, after in pairwise(widths[1:]):
         layers += [module_of(activation), nn.Linear(before, after)]
     return layers
 
@@ -100,7 +101,8 @@ def linear(inputs: int | tuple[int, ...], latents: int, **distributions: Any) ->
         distributions: `posterior`, `prior` and `likelihood`, as for `mlp`.
 
     References:
-        Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019, Table S3.
+        Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
+        Table S3.
 
     Example:
         >>> linear(3, 2).modules()["decoder"][0]

@@ -148,7 +148,7 @@ def as_shape(architecture: str, inputs: int | tuple[int, ...]) -> tuple[int, ...
         >>> as_shape("mlp", 6), as_shape("mlp", (1, 32, 32))
         ((6,), (1, 32, 32))
     """
-    shape = (inputs,) if isinstance(inputs, int) else tuple(inputs)
+    shape = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     if not shape:
         raise AxiswiseError(
             f"`inputs` of {architecture} must be a number or a shape such as (1, 64, 64). Got {inputs!r}."

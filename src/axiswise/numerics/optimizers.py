@@ -5,10 +5,11 @@ Parameters of a cohort lie in one matrix, a row a member. An optimizer is a froz
 - `start`, its state before the first step;
 - `coefficients`, what a step needs of the hyperparameters and the step's number, worked out in float64 for a block of
   steps of all members at once;
-- `update`, one step in place. Parameters, state and gradient are donated: the gradient's memory serves as scratch, so that
-  a step allocates nothing of the parameters' size.
+- `update`, one step in place. Parameters, state and gradient are donated: the gradient's memory serves as scratch, so
+  that a step allocates nothing of the parameters' size.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -56,8 +57,8 @@ class Adam:
 
     Arguments:
         lr: Learning rate η, a number or a schedule.
-        beta1: Decay of the mean gradient.
-        beta2: Decay of the mean squared gradient.
+        beta1: Decay of the mean gradient, below 1.
+        beta2: Decay of the mean squared gradient, below 1.
         eps: Added to the denominator.
 
     Example:
@@ -71,8 +72,8 @@ class Adam:
     eps: Hyperparameter = 1e-8
 
     def __post_init__(self) -> None:
-        for name in ("lr", "beta1", "beta2", "eps"):
-            check_hyperparameter("Adam", name, getattr(self, name))
+        for name, below in (("lr", math.inf), ("beta1", 1.0), ("beta2", 1.0), ("eps", math.inf)):
+            check_hyperparameter("Adam", name, getattr(self, name), below=below)
 
     def start(self, parameters: Float[Tensor, "p w"]) -> dict[str, Float[Tensor, "p w"]]:
         """Zero moments m and v."""

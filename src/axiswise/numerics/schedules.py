@@ -1,8 +1,8 @@
 """Hyperparameters that change over training: functions of the step.
 
 Wherever a hyperparameter takes a number it takes a schedule too: ``BetaVAE(beta=Linear(0.0, 4.0, steps=1000))``,
-``Adam(lr=Cosine(1e-3, 0.0, steps=20_000))``. The training loop evaluates schedules for a block of steps at a time, outside
-the tensor program, so that members of one cohort may follow different ones.
+``Adam(lr=Cosine(1e-3, 0.0, steps=20_000))``. The training loop evaluates schedules for a block of steps at a time,
+outside the tensor program, so that members of one cohort may follow different ones.
 """
 
 import math
@@ -46,8 +46,10 @@ def hyperparameters(owner: Any) -> dict[str, Hyperparameter]:
     return {field.name: getattr(owner, field.name) for field in fields(owner) if field.type == Hyperparameter}
 
 
-def check_hyperparameter(owner: str, name: str, hyperparameter: Hyperparameter, *, low: float = 0.0) -> None:
-    """Raises unless a number is finite and at least `low`, and a schedule starts and ends there.
+def check_hyperparameter(
+    owner: str, name: str, hyperparameter: Hyperparameter, *, low: float = 0.0, below: float = math.inf
+) -> None:
+    """Raises unless a number is finite, at least `low` and less than `below`, and a schedule starts and ends there.
 
     Example:
         >>> check_hyperparameter("BetaVAE", "beta", -1.0)
@@ -60,13 +62,16 @@ def check_hyperparameter(owner: str, name: str, hyperparameter: Hyperparameter, 
         values = [hyperparameter]
     else:
         values = [math.nan]
-    if not all(math.isfinite(value) and value >= low for value in values):
-        raise AxiswiseError(f"`{name}` of {owner} must be a finite number of at least {low}. Got {hyperparameter!r}.")
+    if not all(math.isfinite(value) and low <= value < below for value in values):
+        ceiling = "" if below == math.inf else f" and below {below}"
+        raise AxiswiseError(
+            f"`{name}` of {owner} must be a finite number of at least {low}{ceiling}. Got {hyperparameter!r}."
+        )
 
 
 def _check_steps(name: str, steps: int) -> None:
-    if steps < 1:
-        raise AxiswiseError(f"`steps` of a {name} schedule must be at least 1. Got {steps!r}.")
+    if not isinstance(steps, int) or steps < 1:
+        raise AxiswiseError(f"`steps` of a {name} schedule must be a whole number of at least 1. Got {steps!r}.")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from axiswise.models import VAE, Networks
 from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
@@ -19,7 +20,8 @@ class BetaVAE:
     Sums over pixels and latents, means over samples, one sample of z for each x: β means β whatever the image's size.
 
     References:
-        Higgins et al., *β-VAE: learning basic visual concepts with a constrained variational framework*, ICLR 2017, eq 4.
+        Higgins et al., *β-VAE: learning basic visual concepts with a constrained variational framework*, ICLR 2017,
+        eq 4.
 
     Arguments:
         beta: Weight of the divergence, β ≥ 0; a number or a schedule of the step.
@@ -45,4 +47,5 @@ class BetaVAE:
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
         terms = elbo(networks, batch.x, draws["noise"])
-        return Terms(terms.reconstruction + self.beta * terms.kl, terms.parts())
+        beta = cast(Tensor, self.beta)  # a schedule has been replaced by its value by now
+        return Terms(terms.reconstruction + beta * terms.kl, terms.parts())

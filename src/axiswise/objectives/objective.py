@@ -1,8 +1,8 @@
 """What an objective is: a frozen dataclass of hyperparameters and three pure methods.
 
-An objective is written for one member. `population.step` vectorises it over a cohort: fields of type `Hyperparameter` are
-replaced by each member's value at the current step, a scalar tensor, before `loss` is called; all other fields are part
-of the program and equal within a cohort. An objective owns no optimizer state, counter or logger.
+An objective is written for one member. `population.step` vectorises it over a cohort: fields of type `Hyperparameter`
+are replaced by each member's value at the current step, a scalar tensor, before `loss` is called; all other fields are
+part of the program and equal within a cohort. An objective owns no optimizer state, counter or logger.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Batch(NamedTuple):
     """
 
     x: Float[Tensor, "n ..."]
-    index: Int[Tensor, " n"]
+    index: Int[Tensor, " n"]  # pyright: ignore[reportIncompatibleMethodOverride] (hides tuple.index, of no use here)
     size: int
     pair: Float[Tensor, "n ..."] | None = None
 
@@ -58,7 +58,7 @@ class Trainable:
     """The modules an objective trains.
 
     Arguments:
-        model: Modules moved by `Terms.total`, by name. Usually those of the VAE; a model without a decoder leaves it out.
+        model: Modules moved by `Terms.total`, by name: usually those of the VAE, less the decoder where there is none.
         adversary: Modules moved by `Terms.adversary`.
         adversary_optimizer: How they are moved; None is the member's own optimizer.
     """

@@ -15,7 +15,7 @@ from axiswise.population.step import Program, State, make_step, program, start
 
 LONGEST_BLOCK = 100
 BLOCK_SECONDS = 0.5
-SAVE_SECONDS = 5.0
+SAVE_SECONDS = 2.0
 SAVING_SHARE = 0.05  # of the time at most goes into saving states
 BALLAST = 31 << 20
 

@@ -19,8 +19,8 @@ def write_bytes(path: Path, contents: bytes) -> None:
     """Writes a file atomically: readers see the old contents or the new, never a part.
 
     The bytes go to a partial file beside it, reach the disk, and then take the name. When writing fails midway (a full
-    disk), the partial file is removed and what stood under the name is untouched; a killed process leaves a partial file
-    that the next write replaces.
+    disk), the partial file is removed and what stood under the name is untouched; a killed process leaves a partial
+    file that the next write replaces.
 
     Example:
         >>> import tempfile
@@ -54,7 +54,7 @@ def read_json(path: Path, expected: str) -> Json:
         AxiswiseError: If the file is not JSON or has another format.
     """
     try:
-        value = json.loads(path.read_text())
+        value = json.loads(path.read_bytes())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise AxiswiseError(
             f"{path} is not readable as JSON ({error}). Restore it or choose another folder."
@@ -68,26 +68,28 @@ def read_json(path: Path, expected: str) -> Json:
 def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Appends JSON objects to a file, one a line, and waits until they are on the disk.
 
-    A last line torn by a killed process is cut off first, so that the file stays readable.
+    A last line torn by a killed process is cut off first, so that the file stays readable. When writing fails midway,
+    none of the rows is kept.
 
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
         >>> append_rows(path, [{"value": 1}])
-        >>> _ = path.open("a").write('{"val')
+        >>> _ = path.write_text(path.read_text() + '{"val')
         >>> append_rows(path, [{"value": 2}])
         >>> read_rows(path)
         [{'value': 1}, {'value': 2}]
     """
-    lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as file:
+    # Unbuffered: a buffer that could not be written would be tried again, after the cut, when the file is closed.
+    with path.open("ab+", buffering=0) as file:
         file.seek(0)
         whole = file.read().rfind(b"\n") + 1
         file.truncate(whole)
         try:
-            file.write(lines.encode())
-            file.flush()
+            while lines:
+                lines = lines[file.write(lines) :]
             os.fsync(file.fileno())
         except OSError:
             file.truncate(whole)
@@ -155,18 +157,25 @@ def _open(path: Path, expected: str, *, arrays: bool) -> Tensors:
         raise AxiswiseError(f"Expected a safetensors file at {path}. There is none.")
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            loaded = {name: file.get_tensor(name) for name in file.keys()} if arrays else {}  # noqa: SIM118 (not a dict)
+            about = _about(file.metadata() or {})
+            ours = about.get("format") == expected
+            names = file.keys() if arrays and ours else ()
+            loaded = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError) as error:
         raise AxiswiseError(
             f"{path} is not a whole safetensors file ({error}). It was truncated or written by something else: "
             "delete it to train its members again."
         ) from error
-    try:
-        about = json.loads(metadata.get("axiswise", "null"))
-    except json.JSONDecodeError:
-        about = None
-    found = about.get("format") if isinstance(about, dict) else None
-    if not isinstance(about, dict) or found != expected:
+    if not ours:
+        found = about.get("format")
         raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}: it holds something else.")
     return Tensors(loaded, about)
+
+
+def _about(metadata: Mapping[str, str]) -> Json:
+    """The JSON object among a file's metadata; empty when something else wrote the file."""
+    try:
+        about = json.loads(metadata.get("axiswise", "{}"))
+    except json.JSONDecodeError:
+        return {}
+    return about if isinstance(about, dict) else {}

@@ -60,7 +60,7 @@ def restore(form: Any, catalogue: Mapping[str, type]) -> Any:
     if isinstance(form, dict):
         arguments = {name: restore(entry, catalogue) for name, entry in form.items() if name != "type"}
         name = form.get("type")
-        if name not in catalogue:
+        if not isinstance(name, str) or name not in catalogue:
             known = ", ".join(sorted(catalogue)) or "none"
             raise AxiswiseError(f"Expected the name of a known description ({known}). Got {name!r}.")
         try:

@@ -1,0 +1,150 @@
+"""The command line: what it prints, what it refuses, and how it exits."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from axiswise import __version__
+from axiswise.cli import app
+
+PROGRAM = [sys.executable, "-c", "from axiswise.cli import main; main()"]
+
+
+def axiswise(*arguments: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, **options)
+
+
+def test_help_and_version_do_not_import_torch():
+    code = (
+        "import sys; from typer.testing import CliRunner; from axiswise.cli import app\n"
+        "for arguments in (['--help'], ['run', '--help'], ['bench', '--help'], ['data', '--help'], ['--version']):\n"
+        "    result = CliRunner().invoke(app, arguments); assert result.exit_code == 0, result.output\n"
+        "assert 'torch' not in sys.modules, 'torch was imported'"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_version():
+    assert CliRunner().invoke(app, ["--version"]).output == f"axiswise {__version__}\n"
+
+
+def test_the_command_line_is_frozen():
+    """A new option is a decision, not an accident."""
+    import typer
+
+    def options(command, path=()):
+        found = {}
+        for name, sub in getattr(command, "commands", {}).items():
+            found |= options(sub, (*path, name))
+        own = sorted(o for p in command.params for o in p.opts if o != "--help")
+        return {" ".join(path): own} | found if not hasattr(command, "commands") or not path else found
+
+    assert options(typer.main.get_command(app)) == {
+        "": ["--version"],
+        "bench population": ["--conv", "--device", "--json", "--members", "--repeats"],
+        "data get": ["name"],
+        "data list": [],
+        "data show": ["--out", "name"],
+        "list": [],
+        "report": ["folder"],
+        "run": ["--device", "--out", "--scale", "study"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["run", "quikstart"], "Expected the name of a study (quickstart, "),
+        (["run", "quickstart", "--device", "abacus"], "`device` must name a device of this machine (cpu"),
+        (["run", "quickstart", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
+        (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, synth_linear, synth_nonlinear)."),
+        (["report", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments, reason, tmp_path):
+    done = axiswise(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"axiswise: {reason}")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_another_study_is_refused(tmp_path):
+    (tmp_path / "study.json").write_text(json.dumps({"format": "axiswise-study-1", "study": "other", "scale": "smoke"}))
+    done = axiswise("run", "rolinek2019.figure_s4", "--scale", "smoke", "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "holds study 'other' at scale 'smoke'. Got 'rolinek2019.figure_s4' at 'smoke'" in done.stderr
+
+
+def test_list_shows_every_study():
+    lines = CliRunner().invoke(app, ["list"]).output.splitlines()
+    assert [line.split()[0] for line in lines] == ["quickstart", "rolinek2019.table_s4", "rolinek2019.figure_s4"]
+
+
+def test_data_commands(tmp_path):
+    listed = CliRunner().invoke(app, ["data", "list"]).output
+    assert all(name in listed for name in ("dsprites", "synth_linear", "synth_nonlinear"))
+    got = CliRunner().invoke(app, ["data", "get", "synth_linear"])
+    assert "50,000 observations of shape (3,)" in got.output
+    shown = CliRunner().invoke(app, ["data", "show", "synth_nonlinear", "--out", str(tmp_path / "sheet.png")])
+    assert shown.exit_code == 0
+    assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_study_runs_reports_and_runs_again_without_training(tmp_path):
+    out = tmp_path / "run"
+    first = axiswise("run", "rolinek2019.figure_s4", "--scale", "smoke", "--out", str(out))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.splitlines()[0] == "[1/1] non-linear/beta: 8 members, 100 steps"
+    page = (out / "report.html").read_bytes()
+    weights = {path: path.stat().st_mtime_ns for path in out.rglob("members/*.safetensors")}
+    assert len(weights) == 8
+    rows = [json.loads(line) for line in (out / "non-linear/beta/records.jsonl").read_text().splitlines()]
+    assert {row["measure"] for row in rows} == {"mig", "dto", "polarization", "loss", "reconstruction", "kl"}
+    again = axiswise("run", "rolinek2019.figure_s4", "--scale", "smoke", "--out", str(out))
+    assert again.returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("members/*.safetensors")} == weights
+    assert (out / "report.html").read_bytes() == page  # law 7: the same records give the same bytes
+
+
+def test_missing_data_is_skipped_with_the_reason(tmp_path, monkeypatch):
+    """Without dSprites and without a network the quickstart says so and goes on with the rest."""
+    from axiswise.errors import DataUnavailable
+    from axiswise.evaluation import Run, conduct
+    from axiswise.papers.rolinek2019.studies import figure_s4
+
+    def absent():
+        raise DataUnavailable("no such file anywhere")
+
+    def study(scale):
+        """Two runs, one without data.
+
+        The other goes on.
+        """
+        (run,) = figure_s4(scale)
+        return [Run("images/absent", absent, run.members, run.measures), run]
+
+    said = []
+    conduct(study, "smoke", tmp_path / "out", say=said.append)
+    about = json.loads((tmp_path / "out" / "study.json").read_text())
+    assert about["skipped"] == {"images/absent": "no such file anywhere"}
+    assert about["runs"] == ["non-linear/beta"]
+    assert "skipped images/absent: no such file anywhere" in said
+
+
+def test_bench_prints_and_writes_ratios(tmp_path, monkeypatch):
+    from axiswise.population import benchmark
+
+    monkeypatch.setattr(benchmark, "WARM_UP", 2)
+    jobs = benchmark.standard_jobs
+    monkeypatch.setattr(benchmark, "standard_jobs", lambda members, conv: list(jobs(members, conv=conv))[:1])
+    arguments = ["bench", "population", "--members", "3", "--repeats", "1", "--json", str(tmp_path / "bench.json")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads((tmp_path / "bench.json").read_text())["rows"]
+    assert row["ratio"] == pytest.approx(row["loop_ms"] / row["population_ms"])
+    assert f"{row['ratio']:7.1f}" in done.output

@@ -1,0 +1,158 @@
+"""Members, grids, and what training tells its caller."""
+
+import numpy as np
+import pytest
+import torch
+
+from axiswise import data, grid, models, objectives, optimizers, train
+from axiswise.distributions import Gaussian
+from axiswise.errors import AxiswiseError
+from axiswise.numerics.schedules import Cosine
+from axiswise.population import Member, cohorts, device_named
+
+LINEAR = models.linear(3, 2)
+BETA = objectives.BetaVAE()
+
+
+def test_a_grid_is_the_product_of_its_choices():
+    members = grid(model=LINEAR, objective=[BETA, objectives.BetaVAE(4)], steps=[1, 2], seed=range(3), batch=None)
+    assert len(members) == 12
+    assert len({member.address for member in members}) == 12
+    assert [member.seed for member in members[:4]] == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"model": LINEAR, "objective": BETA, "steps": 1, "seed": []}, "The grid is empty: `seed` has no values"),
+        ({"model": LINEAR, "objective": BETA}, "A grid needs `steps`. Got model, objective"),
+        ({"model": LINEAR, "objective": BETA, "steps": 1, "seeds": 3}, r"A grid takes the arguments .* Got 'seeds'"),
+        ({"model": LINEAR, "objective": BETA, "steps": -1}, "`steps` of a member must be .* at least 0. Got -1"),
+        ({"model": LINEAR, "objective": BETA, "steps": 1, "batch": 0}, "`batch` .* at least 1 or None. Got 0"),
+        ({"model": LINEAR, "objective": BETA, "steps": 1, "seed": -1}, "`seed` .* at least 0. Got -1"),
+    ],
+)
+def test_bad_grids(choices, message):
+    with pytest.raises(AxiswiseError, match=message):
+        grid(**choices)
+
+
+def test_bad_requests(square):
+    with pytest.raises(AxiswiseError, match="Expected at least one member to train. Got none"):
+        train([], square)
+    with pytest.raises(AxiswiseError, match=r"takes observations of shape \(6,\). Got dataset 'synth_linear' of shape \(3,\)"):
+        train(grid(model=models.mlp(6, 2), objective=BETA, steps=1), square)
+    with pytest.raises(AxiswiseError, match="`device` must name a device of this machine .* Got 'abacus'"):
+        train(grid(model=LINEAR, objective=BETA, steps=1), square, device="abacus")
+    if not torch.cuda.is_available():
+        with pytest.raises(AxiswiseError, match="Got 'cuda'"):
+            device_named("cuda")
+
+
+def test_history_is_kept_at_the_interval_and_told(square):
+    told = []
+    member = Member(models.linear(3, 2), objectives.BetaVAE(0.5), steps=25, batch=8, history=10)
+    trained = train([member], square, on_history=told.append).trained[0]
+    assert trained.history["step"].tolist() == [0, 10, 20, 24]
+    assert [entry.step for entry in told] == [0, 10, 20, 24]
+    assert set(trained.history) == {
+        *("step", "loss", "reconstruction", "kl", "kl_per_latent", "mean_square", "variance", "log_variance")
+    }
+    np.testing.assert_allclose(
+        trained.history["loss"], trained.history["reconstruction"] + 0.5 * trained.history["kl"], rtol=1e-6
+    )
+    np.testing.assert_allclose(trained.history["kl"], trained.history["kl_per_latent"].sum(-1), rtol=1e-5)
+    assert told[0].member == member
+    assert told[0].terms["variance"] == trained.history["variance"][0].tolist()
+
+
+def test_progress_counts_every_step_of_every_member(square):
+    class Counter:
+        total = done = 0
+        ended = False
+
+        def begin(self, title, total):
+            self.total = total
+
+        def advance(self, units):
+            self.done += units
+
+        def end(self):
+            self.ended = True
+
+    counter = Counter()
+    train(grid(model=LINEAR, objective=BETA, steps=[7, 11], seed=range(3)), square, progress=counter)
+    assert (counter.total, counter.done, counter.ended) == (54, 54, True)
+
+
+def test_the_same_member_asked_for_twice_is_trained_once(square):
+    told = []
+    member = Member(LINEAR, BETA, steps=3, history=1)
+    trained = train([member, member], square, on_history=told.append)
+    assert len(trained) == 2
+    assert len(told) == 3
+
+
+def test_cohorts_mix_hyperparameters_but_not_programs():
+    cpu = torch.device("cpu")
+    mixed = [
+        Member(LINEAR, objectives.BetaVAE(0.1), steps=5, seed=0, optimizer=optimizers.Adam(lr=1e-3)),
+        Member(LINEAR, objectives.BetaVAE(4.0), steps=5, seed=1, optimizer=optimizers.Adam(lr=1e-2)),
+    ]
+    assert [len(cohort.members) for cohort in cohorts(mixed, cpu)] == [2]
+    different = [
+        mixed[0],
+        Member(LINEAR, objectives.BetaVAE(0.1), steps=6),
+        Member(LINEAR, objectives.BetaVAE(0.1), steps=5, batch=7),
+        Member(LINEAR, objectives.BetaVAE(0.1), steps=5, optimizer=optimizers.AdaGrad()),
+        Member(models.linear(3, 1), objectives.BetaVAE(0.1), steps=5),
+    ]
+    assert [len(cohort.members) for cohort in cohorts(different, cpu)] == [1] * 5
+    many = grid(model=LINEAR, objective=BETA, steps=1, seed=range(130))
+    assert [len(cohort.members) for cohort in cohorts(many, cpu)] == [64, 64, 2]
+    conv = grid(model=models.conv64(), objective=BETA, steps=1, seed=range(2))
+    assert [len(cohort.members) for cohort in cohorts(conv, cpu)] == [1, 1]
+
+
+def test_populations_of_different_models_stand_side_by_side():
+    square = data.synth_linear(samples=100)
+    members = grid(model=[models.linear(3, 2), models.mlp(3, 2)], objective=BETA, steps=2, seed=range(2))
+    order = [members[0], members[2], members[1], members[3]]
+    trained = train(order, square)
+    x = square.x(torch.arange(5))
+    codes = trained.encode(x).mean
+    for position in range(4):
+        encoder, decoder = trained.member(position)
+        assert torch.allclose(encoder(x).mean, codes[position], atol=1e-6)
+        assert torch.allclose(decoder(codes[position]), trained.decode(codes)[position], atol=1e-6)
+    assert torch.allclose(trained.decode(codes[0])[0], trained.decode(codes)[0])
+    wider = train(grid(model=[models.linear(3, 2), models.linear(3, 1)], objective=BETA, steps=0), square)
+    with pytest.raises(AxiswiseError, match=r"Members must share posterior and number of latents"):
+        wider.encode(x)
+
+
+def test_training_leaves_torch_as_it_was(square):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    threads = torch.get_num_threads()
+    train(grid(model=LINEAR, objective=BETA, steps=3), square)
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.get_num_threads() == threads
+
+
+def test_a_trained_linear_vae_reaches_the_optimum_of_probabilistic_pca():
+    """The closed form: variances of the posterior are (β/2)/λ for the squared-error loss, λ the data's eigenvalues."""
+    square = data.synth_linear(2.0, samples=2000)
+    eigenvalues = torch.linalg.eigvalsh(torch.cov(square.x(torch.arange(2000)).double().T)).flip(0)[:2]
+    member = Member(
+        models.linear(3, 2, likelihood=Gaussian(0.5**0.5)),
+        objectives.BetaVAE(0.05),
+        steps=3000,
+        batch=256,
+        optimizer=optimizers.Adam(lr=Cosine(0.05, 0.0, steps=3000)),
+    )
+    trained = train([member], square, dtype=torch.float64).trained[0]
+    variance = torch.from_numpy(trained.history["variance"][-10:].mean(0)).sort().values
+    assert torch.allclose(variance, 0.025 / eigenvalues, rtol=0.03)
+

@@ -1,7 +1,7 @@
 """Kills a study with SIGKILL at random moments, resumes it each time, and compares it with an uninterrupted run.
 
-Command: ``python benchmarks/kill_and_resume.py --scale default --kills 20``. Expected: every member's weights and history bit
-for bit equal, and every measured value equal. Cost: about three times the study.
+Command: ``python benchmarks/kill_and_resume.py --scale default --kills 20``. Expected: every member's weights and
+history bit for bit equal, and every measured value equal. Cost: about three times the study.
 """
 
 import argparse
@@ -20,7 +20,18 @@ LONGEST_SHARE = 0.1  # of the uninterrupted time passes at most before a kill, s
 
 
 def command(scale: str, out: Path) -> list[str]:
-    return [sys.executable, "-c", "from axiswise.cli import main; main()", "run", "quickstart", "--scale", scale, "--out", str(out)]
+    """The command line, in this Python."""
+    return [
+        sys.executable,
+        "-c",
+        "from axiswise.cli import main; main()",
+        "run",
+        "quickstart",
+        "--scale",
+        scale,
+        "--out",
+        str(out),
+    ]
 
 
 def weights(folder: Path) -> dict[str, bytes]:
@@ -43,6 +54,7 @@ def values(folder: Path) -> dict[tuple[str, str, str], object]:
 
 
 def main() -> None:
+    """Runs both and compares."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", default="default")
     parser.add_argument("--kills", type=int, default=20)
@@ -71,8 +83,9 @@ def main() -> None:
         subprocess.run(command(options.scale, broken), check=True, stdout=subprocess.DEVNULL)
         expected, found = weights(whole), weights(broken)
         equal = sum(found.get(name) == array for name, array in expected.items())
-        print(f"{kills} kills; arrays bit-equal: {equal:,} of {len(expected):,}; values equal: {values(whole) == values(broken)}")
-        if found != expected or values(whole) != values(broken):
+        same = values(whole) == values(broken)
+        print(f"{kills} kills; arrays bit-equal: {equal:,} of {len(expected):,}; values equal: {same}")
+        if found != expected or not same:
             sys.exit("not equal")
 
 

@@ -33,7 +33,7 @@ __all__ = [
     "train",
 ]
 
-# Names are looked up when first used, so that the command line can print its help, and `report` can draw, without PyTorch.
+# Names are looked up when first used, so that the command line prints its help, and `report` draws, without PyTorch.
 _HOMES = {
     "Member": "population",
     "evaluate": "evaluation",

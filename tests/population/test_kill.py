@@ -20,9 +20,8 @@ from axiswise.population import loop
 
 torch.set_num_threads(1)
 loop.SAVE_SECONDS, loop.SAVING_SHARE = 0.05, 1.0
-members = aw.grid(
-    model=aw.models.mlp(6, 2), objective=[aw.objectives.BetaVAE(b) for b in (0.01, 1.0)], steps=6000, batch=16, seed=range(3)
-)
+weights = [aw.objectives.BetaVAE(beta) for beta in (0.01, 1.0)]
+members = aw.grid(model=aw.models.mlp(6, 2), objective=weights, steps=6000, batch=16, seed=range(3))
 aw.train(members, aw.data.synth_nonlinear(samples=1000), out=sys.argv[1])
 """
 

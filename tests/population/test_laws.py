@@ -12,8 +12,8 @@ from axiswise.numerics.schedules import Linear
 from axiswise.population import Member, Population, cohort
 
 STEPS = 50
-# AdaGrad's first step divides by |g| + ε: an ε far above rounding keeps gradients that are rounding and nothing else (those
-# of dead units, about 1e-19) from becoming steps.
+# AdaGrad's first step divides by |g| + ε: an ε far above rounding keeps gradients that are rounding and nothing else
+# (those of dead units, about 1e-19) from becoming steps.
 OPTIMIZERS = {"Adam": optimizers.Adam(lr=1e-3), "AdaGrad": optimizers.AdaGrad(lr=1e-2, eps=1e-6)}
 
 

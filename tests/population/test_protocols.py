@@ -1,4 +1,4 @@
-"""The protocols against what later objectives need: an adversary, no decoder, Jacobians in the loss, buffers, pairs of members.
+"""The protocols against what later objectives need: an adversary, no decoder, Jacobians in the loss, buffers, UDR.
 
 Each stand-in is as small as its kind allows; what is tested is that the population trains it as a plain loop would.
 """
@@ -19,6 +19,7 @@ from axiswise.objectives.terms import elbo
 from axiswise.population import Member
 
 RATE = 1e-3
+DISCRIMINATOR = optimizers.Adam(lr=1e-2, beta1=0.5, beta2=0.9)
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Adversarial:
     """As FactorVAE: a discriminator tells codes from codes permuted over the batch, with an optimizer of its own."""
 
     gamma: Hyperparameter = 2.0
-    adversary_optimizer: optimizers.Adam = optimizers.Adam(lr=1e-2, beta1=0.5, beta2=0.9)
+    adversary_optimizer: optimizers.Adam = DISCRIMINATOR
 
     def networks(self, model):
         discriminator = nn.Sequential(nn.Linear(model.latents, 5), nn.Tanh(), nn.Linear(5, 1))

@@ -38,11 +38,13 @@ def test_bad_grids(choices, message):
 
 
 def test_bad_requests(square):
-    with pytest.raises(AxiswiseError, match="Expected at least one member to train. Got none"):
+    with pytest.raises(AxiswiseError, match=r"Expected at least one member to train. Got none"):
         train([], square)
-    with pytest.raises(AxiswiseError, match=r"takes observations of shape \(6,\). Got dataset 'synth_linear' of shape \(3,\)"):
+    with pytest.raises(
+        AxiswiseError, match=r"takes observations of shape \(6,\). Got dataset 'synth_linear' of shape \(3,\)"
+    ):
         train(grid(model=models.mlp(6, 2), objective=BETA, steps=1), square)
-    with pytest.raises(AxiswiseError, match="`device` must name a device of this machine .* Got 'abacus'"):
+    with pytest.raises(AxiswiseError, match=r"`device` must name a device of this machine .* Got 'abacus'"):
         train(grid(model=LINEAR, objective=BETA, steps=1), square, device="abacus")
     if not torch.cuda.is_available():
         with pytest.raises(AxiswiseError, match="Got 'cuda'"):
@@ -155,4 +157,3 @@ def test_a_trained_linear_vae_reaches_the_optimum_of_probabilistic_pca():
     trained = train([member], square, dtype=torch.float64).trained[0]
     variance = torch.from_numpy(trained.history["variance"][-10:].mean(0)).sort().values
     assert torch.allclose(variance, 0.025 / eigenvalues, rtol=0.03)
-

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
+from axiswise.records import write_tensors
 from axiswise.report import write_report
 
 VERSIONS = {"axiswise": "0.1.0", "torch": "2.13.0", "python": "3.11.7"}
@@ -35,11 +35,7 @@ def make_run(
     )
     (folder / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in rows))
     for name, stored in (arrays or {}).items():
-        (folder / "arrays").mkdir(exist_ok=True)
-        save_file(
-            {key: np.ascontiguousarray(value) for key, value in stored.items()},
-            folder / "arrays" / f"{name}.safetensors",
-        )
+        write_tensors(folder / "arrays" / f"{name}.safetensors", stored, {"format": "axiswise-arrays-1"})
 
 
 def make_header(folder: Path, runs: list[str], **header: Any) -> None:

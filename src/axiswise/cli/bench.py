@@ -25,9 +25,8 @@ def population(
     from axiswise.population.benchmark import compare, standard_jobs
     from axiswise.records import versions, write_json
 
-    typer.echo(
-        f"{'job':34} {'one by one':>12} {'population':>12} {'ratio':>7}   (ms for a step of all members, medians of {repeats})"
-    )
+    typer.echo(f"milliseconds for a step of all members, medians of {repeats} interleaved repeats")
+    typer.echo(f"{'job':34} {'one by one':>12} {'population':>12} {'ratio':>7}")
     rows = []
     for job in standard_jobs(members, conv=conv):
         result = compare(job, device=device, repeats=repeats)

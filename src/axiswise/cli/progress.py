@@ -78,7 +78,7 @@ def rate_of(units: float, seconds: float) -> str:
     """A rate in words.
 
     Example:
-        >>> rate_of(50_000, 10.0)
+        >>> rate_of(50_000.0, 10.0)
         '5,000 model-steps/s'
     """
     return f"{units / seconds:,.0f} model-steps/s" if seconds > 0 else ""

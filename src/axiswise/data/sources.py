@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, final
 
 from axiswise.errors import AxiswiseError, DataUnavailable
+from axiswise.records import replacing
 
 CHUNK = 1 << 20
 CONNECT_SECONDS = 10
@@ -115,44 +116,18 @@ def fetch(source: Source, progress: Progress | None = None) -> Path:
     failures = []
     for label, opened in attempts:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             with opened() as incoming, replacing(path) as file:
                 found = _copy(incoming.read, file, progress)
                 if found != source.sha256:
                     raise AxiswiseError(f"it has other contents, of SHA-256 {found}")
             return path
         except FAILURES as error:
-            failures.append(f"  {label}: {str(error).strip() or type(error).__name__}")
+            failures.append(f"{label}: {' '.join(str(error).split()) or type(error).__name__}")
     raise DataUnavailable(
         f"{source.filename} is not in {path.parent} and could not be fetched. Put it there yourself "
         f"(SHA-256 {source.sha256}), or point AXISWISE_DATA at a folder that has {source.dataset}/{source.filename}. "
-        "What was tried:\n" + ("\n".join(failures) or "  nothing: it has no public address")
+        f"Tried {'; '.join(failures) or 'nothing: it has no public address'}."
     )
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Writes a file whole or not at all: into a temporary one beside it, which takes its place at the end.
-
-    Example:
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with replacing(Path(folder) / "numbers.bin") as stream:
-        ...         _ = stream.write(b"123")
-        ...     (Path(folder) / "numbers.bin").read_bytes()
-        b'123'
-    """
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o644)  # mkstemp makes it private, but a data folder may be shared
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink()
-        raise
 
 
 def _folder(variable: str, name: str) -> Path:

@@ -13,6 +13,7 @@ import torch
 
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
+from axiswise.evaluation.pictures import store_arrays
 from axiswise.evaluation.quantities import OFFERED, Missing, Quantities
 from axiswise.numerics import permutation
 from axiswise.numerics.schedules import Schedule, hyperparameters
@@ -35,11 +36,11 @@ def evaluate(
     """Computes measures for every member and returns a row for each pair, ready for ``pandas.DataFrame``.
 
     A measure is any function. The names of its parameters are what it asks for, of: `x`, `factors`, `codes` (posterior
-    means), `samples`, `variance`, `kl`, `posterior`, `decode`, `jacobians`, `prior`, `likelihood`, `beta`, `history`. Each is
-    computed once for all members and passed with the member axis first; what all members share (`x`, `factors`) has no
-    member axis. Parameters with a default that are not in that list are settings; fix them with `functools.partial`. The
-    result has one value a member: an array or list of that length, or a named tuple whose first field is the value and
-    whose other fields are kept as detail. Wrap a function written for one model in `each`.
+    means), `samples`, `variance`, `kl`, `posterior`, `decode`, `jacobians`, `prior`, `likelihood`, `beta`, `history`.
+    Each is computed once for all members and passed with the member axis first; what all members share (`x`, `factors`)
+    has no member axis. Parameters with a default that are not in that list are settings; fix them with
+    `functools.partial`. The result has one value a member: an array or list of that length, or a named tuple whose
+    first field is the value and whose other fields are kept as detail. Wrap a function written for one model in `each`.
 
     What a member cannot give (a diverged one gives nothing, one without decoder no Jacobians) is a row with the reason.
 
@@ -49,7 +50,8 @@ def evaluate(
         measures: What to measure.
         points: How many points of the dataset to use, drawn without replacement; all if it has fewer.
         seed: Decides which points.
-        out: A run folder whose records the rows are added to.
+        out: A run folder. The rows are added to its records, and what a report draws (histories, codes,
+            reconstructions, traversals) is stored in its ``arrays/``.
 
     Example:
         >>> from axiswise import data, models, objectives, scores
@@ -79,6 +81,7 @@ def evaluate(
                 rows.append((order, position, {**about, **settings, "seconds": seconds}))
     ordered = [row for _, _, row in sorted(rows, key=lambda entry: entry[:2])]
     if out is not None:
+        store_arrays(population, dataset, out, seed=seed)
         append_rows(Path(out) / "records.jsonl", ordered)
     return ordered
 
@@ -102,7 +105,7 @@ def each(measure: Measure) -> Measure:
                 name: value if name in shared else _member_of(name, value, row) for name, value in quantities.items()
             }
             results.append(measure(**own))
-        if isinstance(results[0], tuple) and hasattr(results[0], "_fields"):
+        if hasattr(results[0], "_fields"):
             return type(results[0])(*(list(column) for column in zip(*results, strict=True)))
         return results
 
@@ -131,7 +134,9 @@ def describe_member(trained: Trained, dataset: FactorDataset) -> Row:
     return {
         "member": member.address,
         "dataset": dataset.name,
-        "data": dict(dataset.arguments),
+        "data": {name: value for name, value in dataset.arguments.items() if name != "changes"},
+        "changes": dataset.arguments.get("changes", []),
+        "factors": list(dataset.space.names),
         "architecture": member.model.network.name,
         "latents": member.model.latents,
         "objective": type(member.objective).__name__,
@@ -216,13 +221,13 @@ def _measure(asked: Asked, quantities: Quantities) -> list[Outcome]:
             name: arguments[name][:, :count] for name in ("codes", "variance", "samples", "kl") if name in arguments
         }
     result = asked.measure(**arguments)
-    fields = result._asdict() if isinstance(result, tuple) and hasattr(result, "_fields") else {"value": result}
+    fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
     first, *others = fields
     values = _array(fields[first])
     if values.shape != (len(members),):
         raise AxiswiseError(
-            f"Measure {asked.name!r} must return one value for each of {len(members)} members. Got shape {values.shape}. "
-            "If it is written for one model, wrap it in axiswise.evaluation.each."
+            f"Measure {asked.name!r} must return one value for each of {len(members)} members. "
+            f"Got shape {values.shape}. If it is written for one model, wrap it in axiswise.evaluation.each."
         )
     outcomes = []
     for row, value in enumerate(values.tolist()):
@@ -242,9 +247,10 @@ def _own(field: Any, row: int, members: int) -> Any:
         return None if isinstance(field, float) and not math.isfinite(field) else field
     array = _array(field)
     array = array[row] if array.ndim and len(array) == members else array
-    if not np.issubdtype(array.dtype, np.floating):
-        return array.tolist()
-    return np.where(np.isfinite(array), array, None).tolist() if not np.isfinite(array).all() else array.tolist()
+    if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+        missing, array = ~np.isfinite(array), array.astype(object)
+        array[missing] = None
+    return array.tolist()
 
 
 def _member_of(name: str, value: Any, row: int) -> Any:

@@ -13,13 +13,12 @@ from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
 from axiswise.geometry import jacobian
 from axiswise.numerics import normal
-from axiswise.numerics.schedules import value_at
+from axiswise.numerics.schedules import hyperparameters, value_at
 from axiswise.population import Group
 from axiswise.shapes import Float, Int, Num, Tensor
 
-JACOBIAN_NUMBERS = (
-    1 << 22
-)  # of one member: all of 10,000 points for small decoders, 102 points for 4,096 pixels × 10 latents
+# For one member: 102 points of a decoder of 4,096 pixels and 10 latents, all 10,000 of small ones.
+JACOBIAN_NUMBERS = 1 << 22
 
 
 class Missing(AxiswiseError):
@@ -104,13 +103,20 @@ class Quantities:
     def beta(self) -> Float[Tensor, " p"]:
         """Each member's β at the end of training."""
         members = [trained.member for trained in self.group.trained]
-        if not hasattr(members[0].objective, "beta"):
+        weights = [hyperparameters(member.objective).get("beta") for member in members]
+        if any(weight is None for weight in weights):
             raise Missing(f"{type(members[0].objective).__name__} has no β")
-        return torch.tensor([value_at(member.objective.beta, member.steps) for member in members])
+        return torch.tensor(
+            [
+                value_at(weight, member.steps)
+                for weight, member in zip(weights, members, strict=True)
+                if weight is not None
+            ]
+        )
 
     @cached_property
     def history(self) -> Mapping[str, np.ndarray]:
-        """ "step" and the terms of the loss over training, ``(p, t)`` or ``(p, t, z)``."""
+        """The recorded steps and the terms of the loss over training, ``(p, t)`` or ``(p, t, z)``."""
         if "loss" not in self.group.trained[0].history:
             raise Missing("nothing was recorded in training")
         histories = [trained.history for trained in self.group.trained]
@@ -127,19 +133,8 @@ class Quantities:
         return getattr(self, name)
 
 
-OFFERED = [
-    "x",
-    "factors",
-    "codes",
-    "samples",
-    "variance",
-    "kl",
-    "posterior",
-    "decode",
-    "jacobians",
-    "prior",
-    "likelihood",
-    "beta",
-    "history",
-]
+OFFERED = (
+    *("x", "factors", "codes", "samples", "variance", "kl", "posterior", "decode", "jacobians"),
+    *("prior", "likelihood", "beta", "history"),
+)
 """The names a measure's parameters may have."""

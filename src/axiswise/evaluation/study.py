@@ -9,7 +9,6 @@ from typing import Any, Literal
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, DataUnavailable
 from axiswise.evaluation.evaluate import Measure, evaluate, name_of
-from axiswise.evaluation.pictures import store_arrays
 from axiswise.population import Member, Progress, device_named, train
 from axiswise.records import read_json, read_rows, versions, write_json
 
@@ -38,7 +37,7 @@ class Run:
 
 
 Study = Callable[[Scale], list[Run]]
-"""A study is a function of the scale; its docstring's first line is the title of its report, the next paragraph the summary."""
+"""A function of the scale; its docstring's first line is the title of its report, the next paragraph the summary."""
 
 
 def conduct(
@@ -67,8 +66,8 @@ def conduct(
     if scale not in SCALES:
         raise AxiswiseError(f"`scale` must be one of {', '.join(SCALES)}. Got {scale!r}.")
     out, place = Path(out), device_named(device)
-    name, runs = name or getattr(study, "__name__", "study"), study(scale)
-    title, _, rest = inspect.cleandoc(study.__doc__ or name).partition("\n\n")
+    runs, name = study(scale), name or str(getattr(study, "__name__", "study"))
+    title, _, rest = inspect.cleandoc(getattr(study, "__doc__", None) or name).partition("\n\n")
     about: dict[str, Any] = {"format": STUDY, "study": name, "title": title, "summary": rest.partition("\n\n")[0]}
     about |= {"scale": scale, "command": f"axiswise run {name} --scale {scale} --device {device}"}
     _refuse_other(out, name, scale)
@@ -97,13 +96,12 @@ def _conduct_run(run: Run, dataset: FactorDataset, folder: Path, progress: Progr
     population = train(run.members, split.train if split else dataset, out=folder, progress=progress)
     seen = split.test if split else dataset
     if not _measured(run, folder):
-        store_arrays(population, seen, folder)
         evaluate(population, seen, run.measures, out=folder)
 
 
 def _measured(run: Run, folder: Path) -> bool:
-    """Whether the folder has arrays and a row for every member and measure of the run."""
-    if not (folder / "records.jsonl").exists() or not (folder / "arrays" / "history.safetensors").exists():
+    """Whether the folder has a row for every member and measure of the run."""
+    if not (folder / "records.jsonl").exists():
         return False
     found = {(row["member"], row["measure"]) for row in read_rows(folder / "records.jsonl")}
     return found >= {(member.address, name_of(measure)) for member in run.members for measure in run.measures}

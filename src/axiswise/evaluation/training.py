@@ -11,6 +11,7 @@ def loss(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
     """The loss that was minimised, in nats.
 
     Example:
+        >>> import numpy as np
         >>> loss({"loss": np.array([[9.0] * 10 + [1.0]])})
         array([1.])
     """

@@ -62,7 +62,7 @@ def check_hyperparameter(
         values = [hyperparameter]
     else:
         values = [math.nan]
-    if not all(math.isfinite(value) and low <= value < below for value in values):
+    if not all(low <= value < below for value in values):  # which neither NaN nor infinity is
         ceiling = "" if below == math.inf else f" and below {below}"
         raise AxiswiseError(
             f"`{name}` of {owner} must be a finite number of at least {low}{ceiling}. Got {hyperparameter!r}."

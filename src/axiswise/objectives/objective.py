@@ -16,7 +16,8 @@ from axiswise.numerics.optimizers import Optimizer
 from axiswise.shapes import Float, Int, Tensor
 
 
-class Batch(NamedTuple):
+@dataclass(frozen=True)
+class Batch:
     """What a step sees of the data.
 
     Arguments:
@@ -27,7 +28,7 @@ class Batch(NamedTuple):
     """
 
     x: Float[Tensor, "n ..."]
-    index: Int[Tensor, " n"]  # pyright: ignore[reportIncompatibleMethodOverride] (hides tuple.index, of no use here)
+    index: Int[Tensor, " n"]
     size: int
     pair: Float[Tensor, "n ..."] | None = None
 

@@ -96,9 +96,9 @@ def _population_seconds(job: Job, dataset: FactorDataset) -> float:
 def _loop_seconds(job: Job, dataset: FactorDataset) -> float:
     """Seconds for one step of all members, one after another, as a plain PyTorch script would train them."""
     model, batch, beta = job.member.model, job.member.batch or len(dataset), job.member.objective.beta  # pyright: ignore
-    total = 0.0
+    total = began = 0.0
     for seed in range(job.members):
-        torch_generator = torch.Generator(dataset.device).manual_seed(seed)
+        generator = torch.Generator(dataset.device).manual_seed(seed)
         modules = {name: module.to(dataset.device) for name, module in model.modules().items()}
         encoder, decoder = modules["encoder"], modules["decoder"]
         parameters = [*encoder.parameters(), *decoder.parameters()]
@@ -106,9 +106,9 @@ def _loop_seconds(job: Job, dataset: FactorDataset) -> float:
         for step in range(job.member.steps + 1):
             if step == 1:
                 began = _now(dataset)
-            x = dataset.x(torch.randint(len(dataset), (batch,), device=dataset.device, generator=torch_generator))
+            x = dataset.x(torch.randint(len(dataset), (batch,), device=dataset.device, generator=generator))
             mean, log_variance = encoder(x).chunk(2, -1)
-            noise = torch.randn(mean.shape, device=dataset.device, generator=torch_generator)
+            noise = torch.randn(mean.shape, device=dataset.device, generator=generator)
             raw = decoder(mean + (0.5 * log_variance).exp() * noise)
             kl = 0.5 * (mean.square() + log_variance.exp() - log_variance - 1.0).sum(-1).mean()
             loss = beta * kl - model.likelihood.log_density(x, raw).mean()

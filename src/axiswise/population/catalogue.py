@@ -16,5 +16,6 @@ CATALOGUE: dict[str, type] = {
         schedules.Linear,
         *(getattr(package, name) for package in (distributions, models, objectives) for name in package.__all__),
     )
-    if isinstance(kind, type) and is_dataclass(kind)
+    if isinstance(kind, type) and is_dataclass(kind) and kind not in (models.Networks, objectives.Trainable)
 }
+"""Frozen dataclasses of plain values by name; what holds modules is not a description."""

@@ -42,13 +42,14 @@ class Cohort:
 def cohorts(members: Sequence[Member], device: torch.device) -> list[Cohort]:
     """Groups members that can share a program, in order of first appearance.
 
-    Members share a program when they differ in seed and hyperparameters only. On a CPU, members with convolutions or many
-    weights stay alone: one of them fills the machine, and stacking only adds memory traffic.
+    Members share a program when they differ in seed and hyperparameters only. On a CPU, members with convolutions or
+    many weights stay alone: one of them fills the machine, and stacking only adds memory traffic.
 
     Example:
         >>> from axiswise import models, objectives
         >>> from axiswise.population import grid
-        >>> members = grid(model=[models.linear(3, 2), models.mlp(3, 2)], objective=objectives.BetaVAE(), steps=1, seed=range(4))
+        >>> either = [models.linear(3, 2), models.mlp(3, 2)]
+        >>> members = grid(model=either, objective=objectives.BetaVAE(), steps=1, seed=range(4))
         >>> [len(cohort.members) for cohort in cohorts(members, torch.device("cpu"))]
         [4, 4]
     """

@@ -1,4 +1,4 @@
-"""What the steps of a cohort consume: batches, random draws and hyperparameters, made for a block of steps at a time."""
+"""What the steps of a cohort consume: batches, random draws and hyperparameters, for a block of steps at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

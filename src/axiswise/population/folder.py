@@ -26,7 +26,17 @@ from axiswise.population.loop import Training
 from axiswise.population.member import Member
 from axiswise.population.step import State
 from axiswise.population.trained import Trained
-from axiswise.records import read_about, read_json, read_tensors, restore, versions, write_json, write_tensors
+from axiswise.records import (
+    PARTIAL,
+    address,
+    read_about,
+    read_json,
+    read_tensors,
+    restore,
+    versions,
+    write_json,
+    write_tensors,
+)
 
 try:
     import fcntl
@@ -82,6 +92,8 @@ class RunFolder:
                 except BlockingIOError:
                     message = f"Another process is training in {self.path}. Wait for it, or choose another `out`."
                     raise AxiswiseError(message) from None
+            for left in self.path.glob(f"*/.*{PARTIAL}"):  # by a process that was killed while writing
+                left.unlink()
             yield
 
     def holds(self, member: str) -> bool:
@@ -178,8 +190,8 @@ class RunFolder:
         found = []
         for path in sorted((self.path / "cohorts").glob("*.safetensors")):
             about = read_about(path, COHORT)
-            members = [restore(form, CATALOGUE) for form in about["members"]]
-            found.append(Cohort(tuple(known.get(member.address, member) for member in members), about["threads"]))
+            members = (known.get(address(form)) or restore(form, CATALOGUE) for form in about["members"])
+            found.append(Cohort(tuple(members), about["threads"]))
         return found
 
     def forget(self, cohort: Cohort) -> None:

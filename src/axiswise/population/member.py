@@ -74,9 +74,8 @@ def grid(**choices: Any) -> list[Member]:
 
     Example:
         >>> from axiswise import models, objectives
-        >>> members = grid(
-        ...     model=models.linear(3, 2), objective=[objectives.BetaVAE(b) for b in (0.1, 1.0)], steps=10, seed=range(3)
-        ... )
+        >>> weights = [objectives.BetaVAE(beta) for beta in (0.1, 1.0)]
+        >>> members = grid(model=models.linear(3, 2), objective=weights, steps=10, seed=range(3))
         >>> len(members), members[-1].objective, members[-1].seed
         (6, BetaVAE(beta=1.0), 2)
     """

@@ -89,7 +89,7 @@ class Population:
         )
 
     def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
-        """Every member's posterior parameters for the same observations, as the posterior's named tuple, member axis first.
+        """Every member's posterior parameters for the same observations: a named tuple, member axis first.
 
         Raises:
             AxiswiseError: If members differ in posterior or number of latents, so that nothing stacks.

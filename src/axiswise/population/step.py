@@ -52,7 +52,7 @@ class Inputs(NamedTuple):
 
     Arguments:
         x: Observations; without a member axis when all members see the same (`shared`).
-        index: Their indices in the dataset.
+        indices: Where they stand in the dataset.
         draws: Random tensors that the objective asked for.
         values: The objective's hyperparameters at this step, ``(p,)`` each.
         coefficients: The optimizers' coefficients at this step, ``(p, 1)`` each, for each group.
@@ -60,7 +60,7 @@ class Inputs(NamedTuple):
     """
 
     x: Float[Tensor, "..."]
-    index: Int[Tensor, "..."]
+    indices: Int[Tensor, "..."]
     draws: dict[str, Tensor]
     values: dict[str, Float[Tensor, " p"]]
     coefficients: Groups
@@ -198,7 +198,7 @@ class Outcome(NamedTuple):
 
 
 def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], inputs: Inputs) -> Outcome:
-    """Every member's own gradients, from one backward pass through the sum of their losses (one more for adversaries)."""
+    """Every member's own gradients, from one backward pass through the sum of their losses, and one for adversaries."""
     leaves = {
         group: [view.detach().requires_grad_() for view in views(slots, weights[group])]
         for group, slots in cohort.slots.items()
@@ -226,7 +226,7 @@ def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], 
 
     data = (None, None) if cohort.shared else (0, 0)
     mapped = vmap(one, in_dims=(0, 0, *data, 0, 0)) if cohort.stacked else _alone(one, cohort.shared)
-    losses, parts, updated = mapped(leaves, buffers, inputs.x, inputs.index, inputs.draws, inputs.values)
+    losses, parts, updated = mapped(leaves, buffers, inputs.x, inputs.indices, inputs.draws, inputs.values)
     gradients = {
         group: list(
             torch.autograd.grad(

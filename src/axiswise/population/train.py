@@ -210,7 +210,7 @@ def _finished(cohort: Cohort, size: int, training: Training, about: dict[str, An
 
 
 def _status(history: Mapping[str, np.ndarray], weights: Mapping[str, torch.Tensor], steps: int) -> str:
-    """How a member ended: the first recorded step whose loss is not finite, if any, or the end if its weights are not."""
+    """How a member ended: broken at the first recorded step whose loss is not finite, or at the end by its weights."""
     broken = np.flatnonzero(~np.isfinite(history["loss"])) if "loss" in history else np.array([], dtype=int)
     if len(broken):
         return f"diverged at step {history['step'][broken[0]]}"

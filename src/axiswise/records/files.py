@@ -2,9 +2,10 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -13,33 +14,41 @@ from safetensors.numpy import save
 from axiswise.errors import AxiswiseError
 
 Json = dict[str, Any]
+PARTIAL = ".partial"  # ending of a file on its way; a killed process leaves one behind
 
 
-def write_bytes(path: Path, contents: bytes) -> None:
-    """Writes a file atomically: readers see the old contents or the new, never a part.
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a file to be written whole or not at all: readers see the old contents or the new, never a part.
 
     The bytes go to a partial file beside it, reach the disk, and then take the name. When writing fails midway (a full
-    disk), the partial file is removed and what stood under the name is untouched; a killed process leaves a partial
-    file that the next write replaces.
+    disk), the partial file is removed and what stood under the name is untouched.
 
     Example:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
-        >>> write_bytes(folder / "note", b"whole")
+        >>> with replacing(folder / "note") as stream:
+        ...     _ = stream.write(b"whole")
         >>> (folder / "note").read_bytes(), len(list(folder.iterdir()))
         (b'whole', 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
     try:
-        with partial.open("wb") as file:
-            file.write(contents)
-            file.flush()
-            os.fsync(file.fileno())
+        with partial.open("wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def write_bytes(path: Path, contents: bytes) -> None:
+    """Writes a file atomically, as `replacing` does."""
+    with replacing(path) as stream:
+        stream.write(contents)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -134,7 +143,7 @@ def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[s
         >>> read_tensors(path, "example-1").arrays["w"].tolist()
         [1.0, 1.0, 1.0]
     """
-    contiguous = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
+    contiguous = {name: np.asarray(array, order="C") for name, array in sorted(arrays.items())}
     write_bytes(path, save(contiguous, metadata={"axiswise": json.dumps(about, ensure_ascii=False, allow_nan=False)}))
 
 
@@ -164,7 +173,7 @@ def _open(path: Path, expected: str, *, arrays: bool) -> Tensors:
     except (SafetensorError, OSError, ValueError) as error:
         raise AxiswiseError(
             f"{path} is not a whole safetensors file ({error}). It was truncated or written by something else: "
-            "delete it to train its members again."
+            "delete it to have it made again."
         ) from error
     if not ours:
         found = about.get("format")

@@ -74,7 +74,7 @@ def _facts(study: Study, compared: Sequence[Section]) -> Markup:
         "datasets": ", ".join(sorted({setting(member.settings["dataset"]) for member in members})),
         "steps": _range([member.settings["steps"] for member in members]),
         "device": ", ".join(sorted({member.device for member in members} - {""})),
-        "recorded time": _duration(seconds) if seconds else "",
+        "time of training": _duration(seconds) if seconds else "",
         "scale": study.scale,
     }
     pairs = (element("div", element("dt", name), element("dd", text)) for name, text in entries.items() if text)
@@ -82,7 +82,9 @@ def _facts(study: Study, compared: Sequence[Section]) -> Markup:
 
 
 def _seconds(run: Run) -> float:
-    return math.fsum(value for row in run.rows if not math.isnan(value := finite(row.get("seconds"))))
+    """Time that the members of a run took to train; every row of a member tells it."""
+    members = {row["member"]: finite(row.get("training_seconds")) for row in run.rows}
+    return math.fsum(value for value in members.values() if not math.isnan(value))
 
 
 def _duration(seconds: float) -> str:

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, read_rows
+from axiswise.records import read_json, read_rows, read_tensors
 
 RUN_FORMAT = "axiswise-run-1"
 STUDY_FORMAT = "axiswise-study-1"
+ARRAYS_FORMAT = "axiswise-arrays-1"
 
 
 @dataclass(frozen=True)
@@ -74,15 +73,7 @@ def read_arrays(run: Run, name: str) -> dict[str, np.ndarray]:
         name: "reconstructions", "traversals", "codes" or "history".
     """
     path = run.folder / "arrays" / f"{name}.safetensors"
-    if not path.is_file():
-        return {}
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise AxiswiseError(
-            f"Expected {path} to be a safetensors file. Got one that cannot be read ({error}). "
-            "Delete it to report without these pictures, or measure the run again."
-        ) from error
+    return read_tensors(path, ARRAYS_FORMAT).arrays if path.is_file() else {}
 
 
 def _read_study(folder: Path) -> Study:

@@ -167,9 +167,8 @@ def _latent_planes(section: Section) -> Iterator[Picture]:
 
 
 def _factor_names(section: Section) -> tuple[str, str]:
-    dataset = section.runs[0].header.get("dataset")
-    names = dataset.get("factors") if isinstance(dataset, dict) else None
-    return (str(names[0]), str(names[1])) if isinstance(names, list) and len(names) == 2 else ("factor 1", "factor 2")
+    names = section.runs[0].rows[0].get("factors") or ()
+    return (str(names[0]), str(names[1])) if len(names) == 2 else ("factor 1", "factor 2")
 
 
 def _plane(member: Member, codes: np.ndarray, factors: np.ndarray) -> figures.Plane:

@@ -14,7 +14,7 @@ from axiswise.report.gallery import pictures
 from axiswise.report.sections import sections
 
 
-def write_report(folder: Path) -> Path:
+def write_report(folder: str | Path) -> Path:
     """Turns a folder of records and stored arrays into ``report.html``, and its figures into ``figures/*.png``.
 
     The page holds everything it shows: no network, no scripts, one file to send. The same records give the same bytes.
@@ -28,6 +28,7 @@ def write_report(folder: Path) -> Path:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: Expected a run or study folder (with run.json or study.json). Got /nowhere, ...
     """
+    folder = Path(folder)
     study = read_folder(folder)
     parts = [(section, pictures(section)) for section in sections(study.runs)]
     page = document(study, parts)

@@ -26,11 +26,11 @@ def table_s4(scale: Scale) -> list[Run]:
     """Linear VAEs align with the axes only where the data's variances differ (rolinek2019 Table S4, Figure S5).
 
     A unit square, one side stretched by a ratio, is rotated into three dimensions and given to linear β-VAEs with two
-    latents. Published: DtO .49 ± .32, .20 ± .24 and .01 ± .06 at ratios 1.0, 1.2 and 1.5, and .00 at 2.0 (Table 2). At ratio
-    1.0 every rotation of the latents is equally good and each seed finds its own.
+    latents. Published: DtO .49 ± .32, .20 ± .24 and .01 ± .06 at ratios 1.0, 1.2 and 1.5, and .00 at 2.0 (Table 2). At
+    ratio 1.0 every rotation of the latents is equally good and each seed finds its own.
 
-    Command: ``axiswise run rolinek2019.table_s4``. Cost: a minute and a half on two cores; at ``--scale paper`` (β = 1e-4,
-    Adam 1e-3, 600 epochs; the paper gives no batch size, 64 is ours) 375,000 steps, an hour and a half.
+    Command: ``axiswise run rolinek2019.table_s4``. Cost: a minute and a half on two cores. At ``--scale paper`` (β =
+    1e-4, Adam 1e-3, 600 epochs; the paper gives no batch size, 64 is ours) 375,000 steps for each ratio, hours.
 
     The default raises β to 1e-2, at which alignment takes ten thousand steps instead of hundreds of thousands.
     """
@@ -56,12 +56,12 @@ def table_s4(scale: Scale) -> list[Run]:
 def figure_s4(scale: Scale) -> list[Run]:
     """Too small a β does nothing, too large a β switches latents off (rolinek2019 Figure S4, right).
 
-    Points of a square, bent into six dimensions by a random network, are given to β-VAEs with two latents. Published for
-    β = 1e-3: DtO .18 ± .02 (Table 2). DtO falls as β grows, until latents are switched off; over a single active latent it is
-    0 by definition, so read it beside the number of active latents.
+    Points of a square, bent into six dimensions by a random network, are given to β-VAEs with two latents. Published
+    for β = 1e-3: DtO .18 ± .02 (Table 2). DtO falls as β grows, until latents are switched off; over a single active
+    latent it is 0 by definition, so read it beside the number of active latents.
 
-    Command: ``axiswise run rolinek2019.figure_s4``. Cost: half a minute on two cores; at ``--scale paper`` (Adam 1e-3, 600
-    epochs; batch size 64 is ours) 375,000 steps, half an hour.
+    Command: ``axiswise run rolinek2019.figure_s4``. Cost: half a minute on two cores. At ``--scale paper`` (Adam 1e-3,
+    600 epochs; batch size 64 is ours) 375,000 steps, about an hour.
     """
     steps = {"smoke": 100, "default": 6_000, "paper": 375_000}[scale]
     members = grid(

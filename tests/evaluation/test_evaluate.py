@@ -1,0 +1,154 @@
+"""Measures get what they ask for by name; rows say what was measured, of whom, and why there is nothing."""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas
+import pytest
+import torch
+
+from axiswise import data, evaluate, geometry, grid, models, objectives, optimizers, scores, train
+from axiswise.errors import AxiswiseError
+from axiswise.evaluation import each, kl, loss, reconstruction
+from axiswise.evaluation.quantities import OFFERED
+from axiswise.population import Member
+from axiswise.records import read_rows
+
+SQUARE = data.synth_linear(samples=400)
+
+
+@pytest.fixture(scope="module")
+def population():
+    members = grid(
+        model=models.linear(3, 2),
+        objective=[objectives.BetaVAE(b) for b in (0.001, 0.01)],
+        steps=150,
+        seed=range(2),
+        history=50,
+        optimizer=optimizers.Adam(lr=0.02),
+    )
+    return train(members, SQUARE)
+
+
+def test_every_offered_quantity_is_what_it_says(population):
+    seen = {}
+
+    def everything(
+        x, factors, codes, samples, variance, kl, posterior, decode, jacobians, prior, likelihood, beta, history
+    ):
+        seen.update({name: value for name, value in locals().items() if name != "seen"})
+        return codes.mean(dim=(1, 2))
+
+    evaluate(population, SQUARE, [everything], points=100)
+    assert set(seen) == set(OFFERED)
+    x, codes = seen["x"], seen["codes"]
+    assert x.shape == (100, 3)
+    assert seen["factors"].shape == (100, 2)
+    for position in range(4):
+        encoder, decoder = population.member(position)
+        q = encoder(x)
+        assert torch.allclose(codes[position], q.mean, atol=1e-6)
+        assert torch.allclose(seen["variance"][position], q.log_variance.exp(), atol=1e-6)
+        expected = torch.distributions.kl_divergence(
+            torch.distributions.Normal(q.mean, q.log_variance.exp().sqrt()), torch.distributions.Normal(0.0, 1.0)
+        )
+        assert torch.allclose(seen["kl"][position], expected, atol=1e-5)
+        assert torch.allclose(seen["decode"](codes)[position], decoder(q.mean), atol=1e-5)
+        assert torch.allclose(seen["jacobians"][position][7], decoder.network[0].weight, atol=1e-6)
+    assert seen["beta"].tolist() == pytest.approx([0.001, 0.001, 0.01, 0.01])
+    assert seen["history"]["variance"].shape == (4, 4, 2)
+    standardised = (seen["samples"] - codes) / seen["variance"].sqrt()
+    assert 0.8 < standardised.std().item() < 1.2
+
+
+def test_rows_go_straight_into_a_data_frame(population):
+    measures = [scores.mig, geometry.dto, geometry.polarization, loss, reconstruction, kl]
+    frame = pandas.DataFrame(evaluate(population, SQUARE, measures, points=200))
+    assert len(frame) == 24
+    assert frame.groupby("measure").value.count().eq(4).all()
+    row = frame.iloc[0]
+    assert (row.measure, row.seed, row.hyperparameters, row.architecture) == ("mig", 0, {"beta": 0.001}, "linear")
+    assert row.detail["bins"] == 20
+    assert set(row.versions) == {"axiswise", "numpy", "python", "torch"}
+
+
+def test_values_do_not_depend_on_the_company(population):
+    alone = train([population.members[3]], SQUARE)
+    for measure in (scores.mig, geometry.dto):
+        together = evaluate(population, SQUARE, [measure], points=200)[3]["value"]
+        assert evaluate(alone, SQUARE, [measure], points=200)[0]["value"] == pytest.approx(together, rel=1e-4, abs=1e-6)
+
+
+def test_points_are_drawn_by_the_seed(population):
+    def first(x):
+        return [x[0, 0].item()] * 4
+
+    values = [evaluate(population, SQUARE, [first], points=10, seed=seed)[0]["value"] for seed in (0, 0, 1)]
+    assert values[0] == values[1] != values[2]
+    assert evaluate(population, SQUARE, [first], points=10**6)[0]["points"] == 400
+
+
+def test_settings_are_fixed_by_partial_and_named(population):
+    rows = evaluate(population, SQUARE, [partial(geometry.dto, latents="all"), partial(scores.mig, bins=5)], points=50)
+    assert {row["measure"] for row in rows} == {"dto(latents=all)", "mig(bins=5)"}
+
+
+def test_a_metric_for_one_model_works_in_each(population):
+    class Result(NamedTuple):
+        score: float
+        note: str
+
+    def spread(codes, factors, history):
+        assert codes.shape == (50, 2)
+        assert factors.shape == (50, 2)
+        assert history["loss"].shape == (4,)
+        return Result(float(codes.std()), "fine")
+
+    rows = evaluate(population, SQUARE, [each(spread)], points=50)
+    assert [row["measure"] for row in rows] == ["spread"] * 4
+    direct = evaluate(population, SQUARE, [lambda codes: codes.flatten(1).std(1)], points=50)
+    assert [row["value"] for row in rows] == pytest.approx([row["value"] for row in direct])
+
+
+def test_what_a_measure_may_ask_for_is_said(population):
+    def wants(codes, moon): ...
+
+    with pytest.raises(AxiswiseError, match=r"Measure 'wants' asks for 'moon'. A measure may ask for x, factors"):
+        evaluate(population, SQUARE, [wants])
+
+    def scalar(codes):
+        return codes.mean()
+
+    with pytest.raises(AxiswiseError, match=r"'scalar' must return one value for each of 4 members. Got shape \(\)"):
+        evaluate(population, SQUARE, [scalar])
+    with pytest.raises(AxiswiseError, match=r"`points` must be at least 1. Got 0"):
+        evaluate(population, SQUARE, [scores.mig], points=0)
+
+
+def test_data_without_factors_is_a_reason():
+    plain = data.arrays(np.random.default_rng(0).normal(size=(50, 3)))
+    trained = train(grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=2), plain)
+    (row,) = evaluate(trained, plain, [scores.mig])
+    assert row["value"] is None
+    assert row["reason"] == "dataset 'arrays' has no factors"
+
+
+def test_a_diverged_member_is_a_row_with_the_reason():
+    wild = Member(models.linear(3, 2), objectives.BetaVAE(), steps=40, history=10, optimizer=optimizers.Adam(lr=1e20))
+    calm = Member(
+        models.linear(3, 2), objectives.BetaVAE(0.01), steps=40, history=10, optimizer=optimizers.Adam(lr=0.05)
+    )
+    rows = evaluate(train([wild, calm], SQUARE), SQUARE, [scores.mig, geometry.dto], points=100)
+    assert [(row["measure"], row["value"] is None) for row in rows] == [
+        *(("mig", True), ("mig", False), ("dto", True), ("dto", False))
+    ]
+    assert rows[0]["reason"].startswith("diverged at step")
+
+
+def test_rows_are_appended_to_the_run_folder(population, tmp_path):
+    rows = evaluate(population, SQUARE, [scores.mig], points=50, out=tmp_path)
+    evaluate(population, SQUARE, [geometry.dto], points=50, out=tmp_path)
+    stored = read_rows(tmp_path / "records.jsonl")
+    assert stored[:4] == rows
+    assert len(stored) == 8

@@ -1,0 +1,65 @@
+"""What a caller sees who passes the wrong type.
+
+The test run checks every signature and would answer first, so these calls are made in a process without that check, as
+callers have it.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+IMPORTS = """
+import json
+from torch import nn
+from axiswise.distributions import Gaussian
+from axiswise.models import conv64, linear, mlp
+from axiswise.numerics.optimizers import AdaGrad, Adam
+from axiswise.numerics.schedules import Cosine, Linear
+from axiswise.objectives import BetaVAE
+"""
+
+EXPECTED = {
+    "Gaussian(0)": "`scale` of a Gaussian likelihood must be a positive number. Got 0.",
+    "BetaVAE('4')": "`beta` of BetaVAE must be a finite number of at least 0.0. Got '4'.",
+    "BetaVAE(None)": "`beta` of BetaVAE must be a finite number of at least 0.0. Got None.",
+    "Adam(lr='fast')": "`lr` of Adam must be a finite number of at least 0.0. Got 'fast'.",
+    "Adam(beta2=[0.9])": "`beta2` of Adam must be a finite number of at least 0.0 and below 1.0. Got [0.9].",
+    "AdaGrad(eps=None)": "`eps` of AdaGrad must be a finite number of at least 0.0. Got None.",
+    "Linear(0, 1, steps=2.5)": "`steps` of a Linear schedule must be a whole number of at least 1. Got 2.5.",
+    "Cosine(0, 1, steps='10')": "`steps` of a Cosine schedule must be a whole number of at least 1. Got '10'.",
+    "linear(3, 2.0)": "`latents` of linear must be a whole number of at least 1. Got 2.0.",
+    "linear(2.5, 2)": "`inputs` of linear must be a whole number of at least 1. Got 2.5.",
+    "linear('3', 2)": "`inputs` of linear must be a whole number of at least 1. Got '3'.",
+    "mlp(3, 2, encoder=(5, '4'))": "`encoder` of mlp must be a whole number of at least 1. Got '4'.",
+    "mlp(3, 2, activation=None)": "`activation` must be one of torch.nn's ELU, GELU, LeakyReLU, ReLU, SiLU, Softplus, "
+    "Tanh. Got None.",
+    "conv64(channels=1.0)": "`channels` of conv64 must be a whole number of at least 1. Got 1.0.",
+    # And what is right, though the signature is stricter: whole numbers for floats, lists for tuples.
+    "Gaussian(1)": None,
+    "BetaVAE(Linear(0, 4, steps=10))": None,
+    "mlp([1, 8, 8], 2, encoder=[5], decoder=[5])": None,
+}
+
+PROGRAM = f"""{IMPORTS}
+def outcome(call):
+    try:
+        eval(call)
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+    return None
+print(json.dumps({{call: outcome(call) for call in {list(EXPECTED)!r}}}))
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("call", EXPECTED)
+def test_says_what_was_expected_and_got(outcomes, call):
+    expected = EXPECTED[call]
+    assert outcomes[call] == (expected and ["AxiswiseError", expected])

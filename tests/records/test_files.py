@@ -1,0 +1,363 @@
+"""Files that are whole or absent, whatever happens while they are written."""
+
+import errno
+import json
+import os
+import resource
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_torch_file
+
+from axiswise.errors import AxiswiseError
+from axiswise.records import (
+    PARTIAL,
+    append_rows,
+    read_about,
+    read_json,
+    read_rows,
+    read_tensors,
+    replacing,
+    versions,
+    write_bytes,
+    write_json,
+    write_tensors,
+)
+
+FORMAT = "test-1"
+ARRAYS = {"w": np.arange(12.0).reshape(3, 4), "b": np.zeros(0, np.float32), "steps": np.array(7, np.int64)}
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.text(), values, max_size=4)
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk that takes bytes and cannot keep them."""
+
+    def fsync(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+@contextmanager
+def file_size_limit(size: int):
+    """Lets the operating system refuse every byte of a file beyond a size: a write that fails midway, truly."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+WRITERS = {
+    "bytes": lambda path: write_bytes(path, b"new" * 100),
+    "json": lambda path: write_json(path, {"format": FORMAT, "new": "x" * 300}),
+    "tensors": lambda path: write_tensors(path, ARRAYS, {"format": FORMAT}),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_full_disk_leaves_the_old_file(tmp_path, full_disk, write):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(OSError, match="No space left on device"):
+        write(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_write_that_stops_midway_leaves_the_old_file(tmp_path, write):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with file_size_limit(64), pytest.raises(OSError, match="File too large"):
+        write(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_full_disk_leaves_no_file_where_there_was_none(tmp_path, full_disk):
+    with pytest.raises(OSError, match="No space left on device"):
+        write_bytes(tmp_path / "file", b"new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interruption_leaves_the_old_file(tmp_path, monkeypatch):
+    def interrupt(descriptor):
+        raise KeyboardInterrupt
+
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_bytes(path, b"new")
+    assert [entry.read_bytes() for entry in tmp_path.iterdir()] == [b"old"]
+
+
+def test_bytes_reach_the_disk_before_they_take_the_name(tmp_path, monkeypatch):
+    path, seen = tmp_path / "file", []
+    path.write_bytes(b"old")
+    fsync = os.fsync
+
+    def watch(descriptor):
+        fsync(descriptor)
+        seen.append((path.read_bytes(), sorted(entry.read_bytes() for entry in tmp_path.iterdir())))
+
+    monkeypatch.setattr(os, "fsync", watch)
+    write_bytes(path, b"new")
+    assert seen == [(b"old", [b"new", b"old"])]
+    assert path.read_bytes() == b"new"
+
+
+def test_a_killed_writers_remains_do_not_get_in_the_way(tmp_path):
+    """Another process's partial file is its own: it may be writing still."""
+    path, remains = tmp_path / "file", tmp_path / f".file.1{PARTIAL}"
+    remains.write_bytes(b"remains that are longer than what is written now")
+    for attempt in (b"first", b"second"):
+        write_bytes(path, attempt)
+        assert path.read_bytes() == attempt
+    assert sorted(tmp_path.iterdir()) == [remains, path]
+
+
+def test_two_processes_do_not_write_into_each_other(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    with replacing(path) as ours:
+        ours.write(b"ours, begun first")
+        monkeypatch.setattr(os, "getpid", lambda: 1)
+        write_bytes(path, b"theirs")
+        assert path.read_bytes() == b"theirs"
+    assert [entry.read_bytes() for entry in tmp_path.iterdir()] == [b"ours, begun first"]
+
+
+def test_a_writer_that_raises_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), replacing(path) as stream:
+        stream.writelines(bytes(1 // divisor) for divisor in (1, 0))
+    assert [entry.read_bytes() for entry in tmp_path.iterdir()] == [b"old"]
+
+
+def test_folders_are_made(tmp_path):
+    write_bytes(tmp_path / "a" / "b" / "file", b"")
+    append_rows(tmp_path / "c" / "d" / "rows.jsonl", [])
+    assert (tmp_path / "a" / "b" / "file").read_bytes() == b""
+    assert read_rows(tmp_path / "c" / "d" / "rows.jsonl") == []
+
+
+@given(value=objects)
+def test_json_comes_back(tmp_path_factory, value):
+    path = tmp_path_factory.mktemp("json") / "file.json"
+    value = {**value, "format": FORMAT}
+    write_json(path, value)
+    assert read_json(path, FORMAT) == value
+    assert list(read_json(path, FORMAT)) == list(value)
+
+
+def test_json_is_for_people(tmp_path):
+    write_json(tmp_path / "file.json", {"format": FORMAT, "name": "β-VAE"})
+    assert (tmp_path / "file.json").read_bytes() == '{\n  "format": "test-1",\n  "name": "β-VAE"\n}\n'.encode()
+
+
+def test_json_refuses_what_json_has_no_word_for(tmp_path):
+    path = tmp_path / "file.json"
+    write_json(path, {"format": FORMAT})
+    with pytest.raises(ValueError, match="Out of range float values are not JSON compliant"):
+        write_json(path, {"format": FORMAT, "loss": float("nan")})
+    with pytest.raises(ValueError, match="Out of range float values are not JSON compliant"):
+        append_rows(tmp_path / "rows.jsonl", [{"value": 1}, {"value": float("inf")}])
+    assert read_json(path, FORMAT) == {"format": FORMAT}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file.json"]
+
+
+@pytest.mark.parametrize("contents", [b"", b'{"format": "te', b"\xff\xfe\x00", b"not json"])
+def test_json_says_when_it_is_none(tmp_path, contents):
+    path = tmp_path / "file.json"
+    path.write_bytes(contents)
+    with pytest.raises(
+        AxiswiseError, match=r"file\.json is not readable as JSON \(.*\)\. Restore it or choose another"
+    ):
+        read_json(path, FORMAT)
+
+
+@pytest.mark.parametrize(
+    ("contents", "found"), [('{"format": "other-9"}', "'other-9'"), ("{}", "None"), ("[1, 2]", "None"), ("3", "None")]
+)
+def test_json_says_when_it_is_something_else(tmp_path, contents, found):
+    path = tmp_path / "file.json"
+    path.write_text(contents)
+    message = rf"file\.json must have format 'test-1'\. Got {found}\. Choose another folder\."
+    with pytest.raises(AxiswiseError, match=message):
+        read_json(path, FORMAT)
+
+
+@given(first=st.lists(objects, max_size=3), second=st.lists(objects, max_size=3), torn=st.binary(max_size=20))
+def test_rows_come_back_and_a_torn_line_does_not(tmp_path_factory, first, second, torn):
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    append_rows(path, first)
+    with path.open("ab") as file:
+        file.write(torn.replace(b"\n", b""))
+    assert read_rows(path) == first
+    append_rows(path, second)
+    assert read_rows(path) == first + second
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_a_file_cut_anywhere_in_its_last_line_is_its_other_lines(tmp_path, cut):
+    path = tmp_path / "rows.jsonl"
+    append_rows(path, [{"value": 1}, {"value": 2}])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    assert read_rows(path) == [{"value": 1}]
+    append_rows(path, [{"value": 2}])
+    assert path.read_bytes() == whole
+
+
+def test_a_torn_line_elsewhere_is_an_error(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"value": 1}\n{"val\n{"value": 3}\n')
+    message = r"Line 2 of .*rows\.jsonl is not JSON \(.*\)\. Restore or delete that line\."
+    with pytest.raises(AxiswiseError, match=message):
+        read_rows(path)
+
+
+@pytest.mark.parametrize(("line", "kind"), [("3", "int"), ('["value"]', "list"), ("null", "NoneType")])
+def test_a_line_that_is_no_object_is_an_error(tmp_path, line, kind):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"value": 1}}\n{line}\n')
+    with pytest.raises(AxiswiseError, match=rf"Line 2 of .*rows\.jsonl must be a JSON object\. Got {kind}\."):
+        read_rows(path)
+
+
+def test_rows_that_do_not_reach_the_disk_are_not_kept(tmp_path, full_disk):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"value": 1}\n')
+    with pytest.raises(OSError, match="No space left on device"):
+        append_rows(path, [{"value": 2}, {"value": 3}])
+    assert path.read_bytes() == b'{"value": 1}\n'
+
+
+@pytest.mark.parametrize("limit", [15, 30, 45])
+def test_rows_are_appended_all_or_none(tmp_path, limit):
+    path = tmp_path / "rows.jsonl"
+    append_rows(path, [{"value": 1}])
+    with file_size_limit(limit), pytest.raises(OSError, match="File too large"):
+        append_rows(path, [{"value": number} for number in range(2, 9)])
+    assert read_rows(path) == [{"value": 1}]
+    append_rows(path, [{"value": 2}])
+    assert read_rows(path) == [{"value": 1}, {"value": 2}]
+
+
+def test_tensors_come_back_bit_for_bit(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    about = {"format": FORMAT, "name": "β", "nested": {"list": [1, 2.5, None]}}
+    arrays = {**ARRAYS, "strided": np.arange(12.0).reshape(3, 4).T, "odd": np.array([np.nan, -0.0, np.inf])}
+    write_tensors(path, arrays, about)
+    found = read_tensors(path, FORMAT)
+    assert found.about == read_about(path, FORMAT) == about
+    assert found.arrays.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert found.arrays[name].dtype == array.dtype
+        assert found.arrays[name].tobytes() == array.tobytes()
+        assert found.arrays[name].shape == array.shape
+
+
+def test_the_same_tensors_are_the_same_bytes(tmp_path):
+    for name, arrays in (("a", ARRAYS), ("b", dict(reversed(ARRAYS.items())))):
+        write_tensors(tmp_path / name, arrays, {"format": FORMAT})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+READERS = [read_tensors, read_about]
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_tensors_say_when_there_are_none(tmp_path, read):
+    with pytest.raises(AxiswiseError, match=r"Expected a safetensors file at .*missing\. There is none\."):
+        read(tmp_path / "missing", FORMAT)
+    with pytest.raises(AxiswiseError, match=r"Expected a safetensors file at .* There is none\."):
+        read(tmp_path, FORMAT)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.99])
+def test_tensors_say_when_they_are_truncated(tmp_path, read, share):
+    path = tmp_path / "weights.safetensors"
+    write_tensors(path, ARRAYS, {"format": FORMAT})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(AxiswiseError, match=r"is not a whole safetensors file \(.*\)\. It was truncated or written by"):
+        read(path, FORMAT)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    "contents",
+    [b"PK\x03\x04" + bytes(100), b'{"format": "test-1"}', bytes(64), b"\xff" * 64],
+    ids=["zip", "json", "zeros", "ones"],
+)
+def test_tensors_say_when_they_are_no_tensors(tmp_path, read, contents):
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(contents)
+    with pytest.raises(AxiswiseError, match=r"is not a whole safetensors file .* delete it to have it made again"):
+        read(path, FORMAT)
+
+
+def foreign_files():
+    yield "no metadata", lambda path: save_file({"w": np.ones(2)}, path), "None"
+    yield "their metadata", lambda path: save_file({"w": np.ones(2)}, path, {"format": "pt"}), "None"
+    yield "not json", lambda path: save_file({"w": np.ones(2)}, path, {"axiswise": "{"}), "None"
+    yield "no object", lambda path: save_file({"w": np.ones(2)}, path, {"axiswise": "[1]"}), "None"
+    yield "other format", lambda path: write_tensors(path, ARRAYS, {"format": "other-9"}), "'other-9'"
+    # numpy has no such type: only a reader that looks at the format first can say what is wrong
+    yield "bfloat16", lambda path: save_torch_file({"w": torch.ones(2, dtype=torch.bfloat16)}, path), "None"
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    ("write", "found"), [case[1:] for case in foreign_files()], ids=[c[0] for c in foreign_files()]
+)
+def test_tensors_say_when_they_are_somebody_elses(tmp_path, read, write, found):
+    path = tmp_path / "weights.safetensors"
+    write(path)
+    with pytest.raises(AxiswiseError, match=rf"must have format 'test-1'\. Got {found}: it holds something else\."):
+        read(path, FORMAT)
+
+
+def test_needs_neither_torch_nor_a_locale(tmp_path):
+    """The layer works where PyTorch is not imported, and reads its files as UTF-8 whatever the platform's default."""
+    program = f"""
+import sys
+from pathlib import Path
+from axiswise import records
+path = Path({str(tmp_path)!r})
+records.write_json(path / "a.json", {{"format": "f", "name": "β"}})
+assert records.read_json(path / "a.json", "f")["name"] == "β"
+records.append_rows(path / "a.jsonl", [{{"name": "β"}}])
+assert records.read_rows(path / "a.jsonl") == [{{"name": "β"}}]
+assert "torch" not in sys.modules, "torch was imported"
+"""
+    options = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
+    run = subprocess.run([sys.executable, *options, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_versions_are_those_that_run():
+    found = versions()
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert found["numpy"] == np.__version__
+    assert found["torch"] == torch.__version__
+    assert json.loads(json.dumps(found)) == found

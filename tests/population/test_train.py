@@ -128,6 +128,8 @@ def test_populations_of_different_models_stand_side_by_side():
         assert torch.allclose(encoder(x).mean, codes[position], atol=1e-6)
         assert torch.allclose(decoder(codes[position]), trained.decode(codes)[position], atol=1e-6)
     assert torch.allclose(trained.decode(codes[0])[0], trained.decode(codes)[0])
+    with pytest.raises(AxiswiseError, match=r"`x` must have shape \(n, 3\). Got \(5, 2\)"):
+        trained.encode(x[:, :2])
     wider = train(grid(model=[models.linear(3, 2), models.linear(3, 1)], objective=BETA, steps=0), square)
     with pytest.raises(AxiswiseError, match=r"Members must share posterior and number of latents"):
         wider.encode(x)
@@ -137,10 +139,16 @@ def test_training_leaves_torch_as_it_was(square):
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    threads = torch.get_num_threads()
-    train(grid(model=LINEAR, objective=BETA, steps=3), square)
+    cudnn = torch.backends.cudnn
+
+    def settings():
+        return torch.get_num_threads(), cudnn.enabled, cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32
+
+    before, during = settings(), []
+    train(grid(model=LINEAR, objective=BETA, steps=3), square, on_history=lambda entry: during.append(settings()))
     assert torch.equal(torch.rand(3), expected)
-    assert torch.get_num_threads() == threads
+    assert settings() == before
+    assert during[0] == (before[0], before[1], True, False, before[4])  # the libraries stay on, but deterministic
 
 
 def test_a_trained_linear_vae_reaches_the_optimum_of_probabilistic_pca():

@@ -6,7 +6,7 @@ Parameters of a cohort lie in one matrix, a row a member. An optimizer is a froz
 - `coefficients`, what a step needs of the hyperparameters and the step's number, worked out in float64 for a block of
   steps of all members at once;
 - `update`, one step in place. Parameters, state and gradient are donated: the gradient's memory serves as scratch, so
-  that a step allocates nothing of the parameters' size.
+  that Adam's step allocates nothing of the parameters' size.
 """
 
 import math

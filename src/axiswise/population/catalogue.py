@@ -16,6 +16,7 @@ CATALOGUE: dict[str, type] = {
         schedules.Linear,
         *(getattr(package, name) for package in (distributions, models, objectives) for name in package.__all__),
     )
-    if isinstance(kind, type) and is_dataclass(kind) and kind not in (models.Networks, objectives.Trainable)
+    if isinstance(kind, type) and is_dataclass(kind)
+    if kind not in (models.Networks, objectives.Batch, objectives.Trainable)
 }
-"""Frozen dataclasses of plain values by name; what holds modules is not a description."""
+"""Frozen dataclasses of plain values by name; what holds modules or tensors is not a description."""

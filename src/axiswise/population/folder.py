@@ -92,7 +92,7 @@ class RunFolder:
                 except BlockingIOError:
                     message = f"Another process is training in {self.path}. Wait for it, or choose another `out`."
                     raise AxiswiseError(message) from None
-            for left in self.path.glob(f"*/.*{PARTIAL}"):  # by a process that was killed while writing
+            for left in self.path.rglob(f".*{PARTIAL}"):  # by a process that was killed while writing
                 left.unlink()
             yield
 

@@ -122,13 +122,15 @@ def run(
 @contextmanager
 def _settings(threads: int) -> Iterator[None]:
     """Fixes what a bit-equal repetition needs, for the time of a run: threads, and deterministic convolutions."""
-    before = torch.get_num_threads()
+    cudnn = torch.backends.cudnn
+    before = torch.get_num_threads(), cudnn.deterministic, cudnn.benchmark
     # Freeing one large untouched block teaches the C library's allocator to keep freed memory for the next step instead
     # of handing it back: without it every temporary of a step is paged in anew, a third of the time of small members.
     torch.empty(BALLAST, dtype=torch.uint8)
     torch.set_num_threads(threads)
+    cudnn.deterministic, cudnn.benchmark = True, False
     try:
-        with torch.backends.cudnn.flags(deterministic=True, benchmark=False):
-            yield
+        yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(before[0])
+        cudnn.deterministic, cudnn.benchmark = before[1:]

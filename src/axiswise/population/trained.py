@@ -1,5 +1,6 @@
 """Trained members: weights, history, and how they ended; and groups of them that compute as one."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -75,8 +76,13 @@ class Group:
 
     def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
         """Parameters of q(z | x) of every member for the same observations, member axis first."""
-        rows = max(1, CHUNK // (x[0].numel() * len(self.trained))) if len(x) else 1
-        heads = [self._call("encoder", part, shared=True) for part in x.split(rows)]
+        if x.shape[1:] != self.model.shape:
+            raise AxiswiseError(
+                f"`x` must have shape (n, {', '.join(map(str, self.model.shape))}). Got {tuple(x.shape)}."
+            )
+        like = next(iter(self.trained[0].weights.values()))
+        rows = max(1, CHUNK // (math.prod(self.model.shape) * len(self.trained)))
+        heads = [self._call("encoder", part.to(like), shared=True) for part in x.split(rows)]
         return self.model.posterior.unpack(torch.cat(heads, 1))
 
     def decode(self, z: Float[Tensor, "p n z"], *, raw: bool = False) -> Float[Tensor, "p n ..."]:

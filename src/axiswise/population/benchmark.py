@@ -64,7 +64,7 @@ def standard_jobs(members: int = 64, *, conv: bool = True) -> Iterator[Job]:
         yield Job(f"non-linear task, batch {batch}", replace(member, batch=batch), square, members)
     if conv:
         images = arrays(uniform(0, "benchmark", 0, (512, 1, 64, 64)))
-        yield Job("conv64, batch 64, 2 members", replace(member, model=conv64(), batch=64, steps=5), images, 2)
+        yield Job("conv64, batch 64, 2 members", replace(member, model=conv64(), batch=64, steps=15), images, 2)
 
 
 def compare(job: Job, *, device: str = "cpu", repeats: int = 5) -> Comparison:

@@ -1,4 +1,4 @@
-"""Law 5 for every architecture: Jacobians of trained decoders equal W where they are linear, finite differences else."""
+"""Law 5 for every architecture: Jacobians of trained decoders equal W where linear, finite differences elsewhere."""
 
 import torch
 

@@ -48,8 +48,8 @@ def dto(
     taken over active ones where `variance` tells which those are.
 
     References:
-        Rolínek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
-        equation 29 and supplement 8.2 (there a mixed-integer program). The threshold of activity: Zietlow, Rolínek and
+        Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
+        equation 29 and supplement 8.2 (there a mixed-integer program). The threshold of activity: Zietlow, Rolinek and
         Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021.
 
     Arguments:

@@ -32,7 +32,7 @@ def jacobian(
 
     References:
         Griewank and Walther, *Evaluating derivatives*, SIAM 2008, sections 3.1 and 3.2. The Jacobian as the object that
-        explains VAEs: Rolínek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*,
+        explains VAEs: Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*,
         CVPR 2019, equation 14.
 
     Arguments:

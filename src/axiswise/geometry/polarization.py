@@ -40,8 +40,8 @@ def polarization(
     when every latent has collapsed, they agree, and the relative error is 0 rather than 0/0.
 
     References:
-        Rolínek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
-        definition 1, equations 10 and 30, table 1. The threshold of activity: Zietlow, Rolínek and Martius,
+        Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
+        definition 1, equations 10 and 30, table 1. The threshold of activity: Zietlow, Rolinek and Martius,
         *Demystifying inductive biases for β-VAE based architectures*, ICML 2021.
 
     Arguments:

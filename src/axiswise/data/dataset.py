@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 import torch
 
@@ -16,6 +16,21 @@ from axiswise.shapes import Float, Int, Num, Shaped, Tensor
 
 Render = Callable[[Mapping[str, Tensor], Tensor], Tensor]
 """Tensors and an int64 index of any shape in, float32 observations (…, \\*shape) out; images lie in 0…1."""
+
+
+@runtime_checkable
+class Transition(Protocol):
+    """How the factors of an observation become those of the next: a pure function of uniform numbers."""
+
+    def draws(self, space: FactorSpace) -> int:
+        """Uniform numbers that one transition uses."""
+        ...
+
+    def step(
+        self, space: FactorSpace, levels: Int[Tensor, "*shape k"], uniform: Float[Tensor, "*shape draws"]
+    ) -> Int[Tensor, "*shape k"]:
+        """The next levels of every row."""
+        ...
 
 
 @final
@@ -37,6 +52,7 @@ class FactorDataset:
         levels: Factors of every row of this dataset, int64, or float64 where any factor has real values. None on a full
             grid, where they follow from the row number.
         rows: For a subset, the row of the tensors behind each row of this dataset.
+        transition: How an observation's factors become the next one's, on a full grid; see `transitions`.
 
     Example:
         >>> from axiswise.data import synth_linear
@@ -53,6 +69,7 @@ class FactorDataset:
     render: Render
     levels: Num[Tensor, "n k"] | None = None
     rows: Int[Tensor, " rows"] | None = None
+    transition: Transition | None = None
 
     def __post_init__(self) -> None:
         if not self.tensors:
@@ -125,6 +142,19 @@ class FactorDataset:
         """
         index = integral(index, "row numbers").to(self.device)
         return self.space.levels(index) if self.levels is None else self.levels[index]
+
+    def successors(self, index: Int[Tensor, "*shape"], uniform: Float[Tensor, "*shape draws"]) -> Int[Tensor, "*shape"]:
+        """Draws the row that follows each row, by the dataset's transition.
+
+        Arguments:
+            index: Row numbers.
+            uniform: Independent uniform numbers, ``transition.draws(space)`` for each row.
+        """
+        if self.transition is None:
+            raise AxiswiseError(
+                f"Dataset {self.name!r} has no transitions. Make some with `data.transitions(dataset)`."
+            )
+        return self.space.index(self.transition.step(self.space, self.factors(index), uniform))
 
     def to(self, device: torch.device | str) -> "FactorDataset":
         """Moves every tensor to a device; values and identity stay."""
@@ -210,6 +240,7 @@ class FactorDataset:
             space=replace(self.space, grid=False),
             levels=self.factors(rows),
             rows=rows if self.rows is None else self.rows[rows],
+            transition=None,  # whose next levels may lie outside
         )
 
     def changed(self, **identity: Any) -> "FactorDataset":

@@ -1,5 +1,7 @@
-"""Priors, posteriors and likelihoods: log-density, sample, divergence."""
+"""Priors, posteriors and likelihoods: log-density, sample, divergence; and estimators between them."""
 
+from axiswise.distributions import estimators
+from axiswise.distributions.learnable import Learnable
 from axiswise.distributions.likelihoods import Bernoulli, Gaussian, Likelihood
 from axiswise.distributions.posteriors import Diagonal, DiagonalParameters, Parameters, Posterior
 from axiswise.distributions.priors import Divergence, Prior, StandardNormal
@@ -10,9 +12,11 @@ __all__ = [
     "DiagonalParameters",
     "Divergence",
     "Gaussian",
+    "Learnable",
     "Likelihood",
     "Parameters",
     "Posterior",
     "Prior",
     "StandardNormal",
+    "estimators",
 ]

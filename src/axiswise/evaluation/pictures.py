@@ -64,7 +64,7 @@ def store_arrays(population: Population, dataset: FactorDataset, out: str | Path
 def _traversals(group: Group, dataset: FactorDataset, points: Tensor) -> dict[str, np.ndarray]:
     """Each member's images as one latent at a time moves through the prior's range, and each latent's KL."""
     posterior = group.encode(dataset.x(points))
-    kl = group.model.prior.kl(posterior, posterior.mean).per_latent.mean(1)
+    kl = group.prior.kl(posterior, posterior.mean).per_latent.mean(1)
     active = posterior.variance.mean(1) < ACTIVE_BELOW
     latents, base = group.model.latents, posterior.mean[:, 0]
     values = torch.from_numpy(TRAVERSAL).to(base)

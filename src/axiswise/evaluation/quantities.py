@@ -92,12 +92,12 @@ class Quantities:
     @property
     def prior(self) -> Prior:
         """The members' prior."""
-        return self.group.model.prior
+        return self.group.prior
 
     @property
     def likelihood(self) -> Likelihood:
         """The members' likelihood."""
-        return self.group.model.likelihood
+        return self.group.likelihood
 
     @cached_property
     def beta(self) -> Float[Tensor, " p"]:

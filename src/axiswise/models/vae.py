@@ -7,14 +7,25 @@ A `VAE` is a description, a frozen dataclass without weights. `VAE.modules` buil
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import torch
 from torch import nn
 
-from axiswise.distributions import Diagonal, Gaussian, Likelihood, Parameters, Posterior, Prior, StandardNormal
+from axiswise.distributions import (
+    Diagonal,
+    Gaussian,
+    Learnable,
+    Likelihood,
+    Parameters,
+    Posterior,
+    Prior,
+    StandardNormal,
+)
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
+
+Distribution = TypeVar("Distribution", Prior, Likelihood)
 
 
 @runtime_checkable
@@ -67,6 +78,14 @@ class VAE:
     prior: Prior = StandardNormal()
     likelihood: Likelihood = Gaussian()
 
+    def __post_init__(self) -> None:
+        expected = getattr(self.prior, "latents", None)
+        if expected is not None and expected != self.latents:
+            raise AxiswiseError(
+                f"The prior {type(self.prior).__name__} is one of {expected} latents. Got a network of {self.latents}. "
+                "Give both the same number."
+            )
+
     @property
     def latents(self) -> int:
         """Number of latents."""
@@ -80,13 +99,19 @@ class VAE:
     def modules(self) -> dict[str, nn.Module]:
         """Fresh modules by name, in PyTorch's own initialisation (training starts from `initialise`).
 
+        Besides "encoder" and "decoder" there are "prior" and "likelihood" where these learn parameters of their own.
+
         PyTorch draws that from its global generator, whose state is put back: building a model changes nothing else.
         """
         with torch.random.fork_rng(devices=[]):
-            return {
+            modules = {
                 "encoder": self.network.build_encoder(self.posterior.outputs(self.latents)),
                 "decoder": self.network.build_decoder(self.likelihood.outputs),
             }
+        for name, distribution in (("prior", self.prior), ("likelihood", self.likelihood)):
+            if isinstance(distribution, Learnable) and (initial := distribution.initial()):
+                modules[name] = Values(initial)
+        return modules
 
 
 @dataclass(frozen=True)
@@ -109,9 +134,19 @@ class Networks:
     """
 
     model: VAE
-    modules: Mapping[str, Callable[..., Tensor]]
+    modules: Mapping[str, Callable[..., Any]]
 
-    def __getitem__(self, name: str) -> Callable[..., Tensor]:
+    @property
+    def prior(self) -> Prior:
+        """The prior, with its learned parameters as they are now."""
+        return with_learned(self.model.prior, self.modules["prior"]() if "prior" in self else {})
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood, with its learned parameters as they are now."""
+        return with_learned(self.model.likelihood, self.modules["likelihood"]() if "likelihood" in self else {})
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
         """The module of that name."""
         return self.modules[name]
 
@@ -156,6 +191,30 @@ def as_shape(architecture: str, inputs: int | tuple[int, ...]) -> tuple[int, ...
     for size in shape:
         check_sizes(architecture, inputs=size)
     return shape
+
+
+def with_learned(distribution: Distribution, values: Mapping[str, Tensor]) -> Distribution:
+    """A prior or likelihood with those values for what it learns; as it is where it learns nothing."""
+    return cast(Distribution, cast(Learnable, distribution).with_values(values)) if values else distribution
+
+
+class Values(nn.Module):
+    """Parameters that no network computes: those a prior or likelihood learns. Calling it gives them by name.
+
+    Example:
+        >>> import torch
+        >>> Values({"log_scale": torch.zeros(())})()["log_scale"].shape
+        torch.Size([])
+    """
+
+    def __init__(self, initial: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        for name, value in initial.items():
+            self.register_parameter(name, nn.Parameter(value.clone()))
+
+    def forward(self) -> dict[str, Tensor]:
+        """The parameters by name."""
+        return dict(self.named_parameters())
 
 
 class Reshape(nn.Module):

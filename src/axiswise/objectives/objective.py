@@ -25,12 +25,14 @@ class Batch:
         index: Their indices in the dataset.
         size: Length of the dataset, which estimators over the whole set need.
         pair: The second observations of transitions (x, pair), for objectives that train on pairs.
+        second: Further observations, drawn independently of x, for objectives that ask for them.
     """
 
     x: Float[Tensor, "n ..."]
     index: Int[Tensor, " n"]
     size: int
     pair: Float[Tensor, "n ..."] | None = None
+    second: Float[Tensor, "m ..."] | None = None
 
 
 class Draw(NamedTuple):
@@ -56,17 +58,21 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Trainable:
-    """The modules an objective trains.
+    """What an objective trains, and what it wants to see of the data.
 
     Arguments:
         model: Modules moved by `Terms.total`, by name: usually those of the VAE, less the decoder where there is none.
         adversary: Modules moved by `Terms.adversary`.
         adversary_optimizer: How they are moved; None is the member's own optimizer.
+        pairs: Whether it trains on transitions: `Batch.pair` is then filled, and the dataset must have them.
+        second: Further observations a step wants in `Batch.second`, drawn independently of the batch.
     """
 
     model: dict[str, nn.Module]
     adversary: dict[str, nn.Module] = field(default_factory=dict)
     adversary_optimizer: Optimizer | None = None
+    pairs: bool = False
+    second: int = 0
 
 
 @runtime_checkable
@@ -74,7 +80,11 @@ class Objective(Protocol):
     """A training objective."""
 
     def networks(self, model: VAE) -> Trainable:
-        """Fresh modules to train: those of the model, and what the objective adds or leaves out."""
+        """Fresh modules to train: those of the model, and what the objective adds or leaves out.
+
+        Raises:
+            AxiswiseError: If the model does not suit the objective.
+        """
         ...
 
     def draws(self, batch: int, latents: int) -> dict[str, Draw]:

@@ -48,6 +48,6 @@ def elbo(networks: Networks, x: Float[Tensor, "n ..."], noise: Float[Tensor, "n 
     """
     posterior = networks.encode(x)
     sample = posterior.sample(noise)
-    log_density = networks.model.likelihood.log_density(x, networks.decode(sample))
-    divergence = networks.model.prior.kl(posterior, sample)
+    log_density = networks.likelihood.log_density(x, networks.decode(sample))
+    divergence = networks.prior.kl(posterior, sample)
     return Elbo(-log_density.mean(), divergence.total.mean(), posterior, divergence, sample)

@@ -25,6 +25,8 @@ class Feed:
         seeds: The members' seeds, on the device.
         optimizers: For each group of weights, every member's optimizer.
         whole: The whole dataset, when every step sees it.
+        pairs: Whether the objective trains on transitions.
+        second: Further observations a step wants.
     """
 
     cohort: Cohort
@@ -33,6 +35,8 @@ class Feed:
     seeds: Int[Tensor, " p"]
     optimizers: dict[str, list[Optimizer]]
     whole: Float[Tensor, "n ..."] | None
+    pairs: bool
+    second: int
 
     def block(self, numbers: range) -> Iterator[Inputs]:
         """The inputs of the steps of those numbers, one after another; all draws are made in one call."""
@@ -47,13 +51,28 @@ class Feed:
             index = integers(self.seeds, "index", steps, (batch,), len(self.dataset))
         else:
             index = torch.arange(batch, device=device).expand(len(numbers), batch)
+        others = self._others(steps, index)
         values = _table([hyperparameters(member.objective) for member in self.cohort.members], numbers)
         values = {name: table.to(device, self.dtype) for name, table in values.items()}
         factors = {group: self._coefficients(group, numbers) for group in self.optimizers}
         for row, step in enumerate(steps[:, 0].to(self.dtype)):
             x = self.dataset.x(index[row]).to(self.dtype) if self.whole is None else self.whole
             coefficients = {group: _row(table, row) for group, table in factors.items()}
-            yield Inputs(x, index[row], _row(draws, row), _row(values, row), coefficients, step)
+            further = {name: self.dataset.x(rows[row]).to(self.dtype) for name, rows in others.items()}
+            yield Inputs(x, index[row], _row(draws, row), _row(values, row), coefficients, step, further)
+
+    def _others(self, steps: Int[Tensor, "s 1"], index: Int[Tensor, "s *p n"]) -> dict[str, Int[Tensor, "s p m"]]:
+        """Rows of the further observations: successors of the batch, and an independent sample."""
+        others = {}
+        transition = self.dataset.transition
+        if self.pairs and transition is not None:
+            count = transition.draws(self.dataset.space)
+            index = index if index.ndim == 3 else index[:, None].expand(-1, len(self.seeds), -1)
+            drawn = uniform(self.seeds, "pair", steps, (index.shape[-1], count), dtype=torch.float64)
+            others["pair"] = self.dataset.successors(index, drawn)
+        if self.second:
+            others["second"] = integers(self.seeds, "second", steps, (self.second,), len(self.dataset))
+        return others
 
     def _coefficients(self, group: str, numbers: range) -> dict[str, Float[Tensor, "s p 1"]]:
         """The optimizers' coefficients in float64, then rounded once."""
@@ -75,7 +94,7 @@ def feed(cohort: Cohort, dataset: FactorDataset, dtype: torch.dtype) -> Feed:
         ]
     shared = cohort.members[0].batch is None
     whole = dataset.x(torch.arange(len(dataset), device=dataset.device)).to(dtype) if shared else None
-    return Feed(cohort, dataset, dtype, seeds, optimizers, whole)
+    return Feed(cohort, dataset, dtype, seeds, optimizers, whole, trainable[0].pairs, trainable[0].second)
 
 
 def _table(owners: Sequence[Mapping[str, Hyperparameter]], numbers: range) -> dict[str, Float[Tensor, "s p"]]:

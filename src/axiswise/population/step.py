@@ -57,6 +57,7 @@ class Inputs(NamedTuple):
         values: The objective's hyperparameters at this step, ``(p,)`` each.
         coefficients: The optimizers' coefficients at this step, ``(p, 1)`` each, for each group.
         step: Number of the step, from 0.
+        others: What else the objective asked for of the data: "pair" and "second", as in `Batch`.
     """
 
     x: Float[Tensor, "..."]
@@ -65,6 +66,7 @@ class Inputs(NamedTuple):
     values: dict[str, Float[Tensor, " p"]]
     coefficients: Groups
     step: Float[Tensor, ""]
+    others: dict[str, Tensor]
 
 
 class Slot(NamedTuple):
@@ -162,13 +164,13 @@ def views(slots: Sequence[Slot], weights: Float[Tensor, "p w"]) -> list[Tensor]:
 
 def bind(
     modules: Mapping[str, nn.Module], parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]
-) -> dict[str, Callable[..., Tensor]]:
+) -> dict[str, Callable[..., Any]]:
     """Modules that run on one member's parameters and buffers ("module.name") instead of their own.
 
     Buffers are updated in place by modules in training mode, as PyTorch's batch norm does.
     """
     tensors = {**parameters, **buffers}
-    bound: dict[str, Callable[..., Tensor]] = {}
+    bound: dict[str, Callable[..., Any]] = {}
     for name, module in modules.items():
         own = {key.removeprefix(f"{name}."): tensor for key, tensor in tensors.items() if key.startswith(f"{name}.")}
         bound[name] = partial(functional_call, module, own)
@@ -211,6 +213,7 @@ def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], 
         index: Tensor,
         draws: dict[str, Tensor],
         values: dict[str, Tensor],
+        others: dict[str, Tensor],
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
         parameters = {
             f"{slot.module}.{slot.name}": leaf
@@ -220,13 +223,15 @@ def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], 
         updated = {name: buffer.clone() for name, buffer in buffers.items()}
         networks = Networks(cohort.model, bind(cohort.modules, parameters, updated))
         objective = with_values(cohort.objective, values)
-        terms: Terms = objective.loss(networks, Batch(x, index, cohort.size), draws, inputs.step)
+        terms: Terms = objective.loss(networks, Batch(x, index, cohort.size, **others), draws, inputs.step)
         losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
         return losses, terms.parts, updated
 
     data = (None, None) if cohort.shared else (0, 0)
-    mapped = vmap(one, in_dims=(0, 0, *data, 0, 0)) if cohort.stacked else _alone(one, cohort.shared)
-    losses, parts, updated = mapped(leaves, buffers, inputs.x, inputs.indices, inputs.draws, inputs.values)
+    mapped = vmap(one, in_dims=(0, 0, *data, 0, 0, 0)) if cohort.stacked else _alone(one, cohort.shared)
+    losses, parts, updated = mapped(
+        leaves, buffers, inputs.x, inputs.indices, inputs.draws, inputs.values, inputs.others
+    )
     gradients = {
         group: list(
             torch.autograd.grad(
@@ -242,11 +247,10 @@ def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], 
 def _alone(one: Callable[..., Any], shared: bool) -> Callable[..., Any]:
     """Runs a one-member function on stacks of one: the member axis is taken off and put back."""
 
-    def mapped(leaves: Any, buffers: Any, x: Tensor, index: Tensor, draws: Any, values: Any) -> Any:
-        rest = (buffers, draws, values) if shared else (buffers, draws, values, x, index)
-        leaves, rest = pytree.tree_map(lambda stack: stack.squeeze(0), (leaves, rest))
-        buffers, draws, values = rest[:3]
-        outputs = one(leaves, buffers, *((x, index) if shared else rest[3:]), draws, values)
+    def mapped(leaves: Any, buffers: Any, x: Tensor, index: Tensor, *rest: Any) -> Any:
+        data = () if shared else (x, index)
+        leaves, buffers, rest, data = pytree.tree_map(lambda stack: stack.squeeze(0), (leaves, buffers, rest, data))
+        outputs = one(leaves, buffers, *(data or (x, index)), *rest)
         return pytree.tree_map(lambda single: single.unsqueeze(0), outputs)
 
     return mapped

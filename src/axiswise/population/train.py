@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from axiswise.data import FactorDataset
+from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError
-from axiswise.population.cohort import Cohort, cohorts
+from axiswise.population.cohort import Cohort, cohorts, structure
 from axiswise.population.feed import feed
 from axiswise.population.folder import RUN, RunFolder
 from axiswise.population.loop import Progress, Training, begin, cohort_program, run
@@ -18,7 +19,9 @@ from axiswise.population.member import Member
 from axiswise.population.population import Population
 from axiswise.population.step import views
 from axiswise.population.trained import Trained
-from axiswise.records import read_json, versions
+from axiswise.records import address, read_json, versions
+
+CHECKED = 1 << 22  # numbers of a dataset that are looked at before training
 
 
 class Entry(NamedTuple):
@@ -129,6 +132,30 @@ def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
                 f"The model takes observations of shape {member.model.shape}. "
                 f"Got dataset {dataset.name!r} of shape {dataset.shape}. Build the model for that shape."
             )
+    for member in {address(structure(member)): member for member in members}.values():
+        wanted = member.objective.networks(member.model)
+        if wanted.pairs and dataset.transition is None:
+            raise AxiswiseError(
+                f"{type(member.objective).__name__} trains on pairs of successive observations. Got dataset "
+                f"{dataset.name!r}, which has no transitions. Train on `data.transitions(dataset)`."
+            )
+        _check_support(member.model.likelihood, dataset)
+
+
+def _check_support(likelihood: Likelihood, dataset: FactorDataset) -> None:
+    """Raises if the likelihood gives some observations no density; a large dataset is judged by a sample of it."""
+    if (support := getattr(likelihood, "support", None)) is None:
+        return
+    count = min(len(dataset), max(1, CHECKED // dataset.numel))
+    everything = count == len(dataset)
+    index = torch.arange(count, device=dataset.device) if everything else dataset.sample(count)
+    low, high = (bound.item() for bound in dataset.x(index).aminmax())
+    if low < support[0] or high > support[1]:
+        raise AxiswiseError(
+            f"A {type(likelihood).__name__} likelihood needs observations between {support[0]} and {support[1]}. Got "
+            f"dataset {dataset.name!r} with values from {low:.4g} to {high:.4g}. Rescale the data, or build the model "
+            "with likelihood=Gaussian()."
+        )
 
 
 def _layout(folder: RunFolder | None, missing: Sequence[Member], device: torch.device) -> list[Cohort]:

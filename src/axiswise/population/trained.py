@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.func import vmap
 
-from axiswise.distributions import Parameters
+from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
-from axiswise.models import VAE
+from axiswise.models import VAE, with_learned
 from axiswise.population.cohort import stacking_pays
 from axiswise.population.member import Member
 from axiswise.population.step import bind
@@ -69,6 +69,16 @@ class Group:
         """The model they share."""
         return self.trained[0].member.model
 
+    @cached_property
+    def prior(self) -> Prior:
+        """The members' prior; what it learned has leading axes ``(p, 1)``, so that it broadcasts over ``(p, n, z)``."""
+        return with_learned(self.model.prior, self._learned("prior"))
+
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """The members' likelihood; what it learned has leading axes ``(p, 1)``."""
+        return with_learned(self.model.likelihood, self._learned("likelihood"))
+
     @property
     def decodes(self) -> bool:
         """Whether there is a decoder."""
@@ -90,7 +100,7 @@ class Group:
         if not self.decodes:
             raise AxiswiseError("These members have no decoder: their objective trains an encoder alone.")
         output = self._call("decoder", z, shared=False)
-        return output if raw else self.model.likelihood.mean(output)
+        return output if raw else self.likelihood.mean(output)
 
     def _call(self, name: str, argument: Tensor, *, shared: bool) -> Float[Tensor, "p n ..."]:
         """The output of one module of every member, as one program where that pays."""
@@ -106,6 +116,14 @@ class Group:
             for row, trained in enumerate(self.trained)
         ]
         return torch.stack(singles)
+
+    def _learned(self, name: str) -> dict[str, Tensor]:
+        """The stacked parameters that a distribution learned, by name."""
+        return {
+            key.removeprefix(f"{name}."): stack[:, None]
+            for key, stack in self._weights.items()
+            if key.startswith(f"{name}.")
+        }
 
     @cached_property
     def _stacked(self) -> bool:

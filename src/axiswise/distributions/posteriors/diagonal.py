@@ -1,63 +1,12 @@
-"""Approximate posteriors: what an encoder's output means.
-
-A posterior is a frozen description with two methods, `outputs` (how wide the encoder's last layer must be) and
-`unpack` (that layer's output → a named tuple of parameters). The named tuple knows its marginals, their total
-correlation and how to turn standard normal noise into a sample, which is all that priors and objectives ask of it.
-"""
+"""Gaussian posteriors with diagonal covariance."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import torch
 
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
-
-
-@runtime_checkable
-class Parameters(Protocol):
-    """The parameters of Gaussian posteriors q(z | x), one for each leading index."""
-
-    @property
-    def mean(self) -> Float[Tensor, "... z"]:
-        """Posterior means μ(x): the codes that scores are computed on."""
-        ...
-
-    @property
-    def variance(self) -> Float[Tensor, "... z"]:
-        """Marginal variances, the diagonal of the covariance."""
-        ...
-
-    @property
-    def log_variance(self) -> Float[Tensor, "... z"]:
-        """Logarithms of the marginal variances."""
-        ...
-
-    @property
-    def total_correlation(self) -> Float[Tensor, "..."] | float:
-        """½ (Σ_j log Σ_jj − log det Σ): what the latents know of each other given x; 0 for a diagonal covariance."""
-        ...
-
-    def sample(self, noise: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
-        """Turns standard normal noise into samples of q(z | x)."""
-        ...
-
-    def log_density(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:
-        """Log q(z | x), summed over latents."""
-        ...
-
-
-@runtime_checkable
-class Posterior(Protocol):
-    """A family of posteriors, and how an encoder's output names one of them."""
-
-    def outputs(self, latents: int) -> int:
-        """Width of the encoder's output for so many latents."""
-        ...
-
-    def unpack(self, heads: Float[Tensor, "... outputs"]) -> Parameters:
-        """Reads the parameters from the encoder's output."""
-        ...
 
 
 class DiagonalParameters(NamedTuple):
@@ -70,6 +19,11 @@ class DiagonalParameters(NamedTuple):
     def variance(self) -> Float[Tensor, "... z"]:
         """σ², from its logarithm."""
         return self.log_variance.exp()
+
+    @property
+    def cholesky(self) -> Float[Tensor, "... z z"]:
+        """The diagonal matrix of standard deviations."""
+        return torch.diag_embed((0.5 * self.log_variance).exp())
 
     @property
     def total_correlation(self) -> float:

@@ -1,37 +1,13 @@
-"""Priors over the latents: log-density, sampling and the divergence of a Gaussian posterior from them."""
+"""The standard Gaussian prior."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 
 from axiswise.distributions.posteriors import Parameters
+from axiswise.distributions.priors.prior import Divergence
 from axiswise.numerics.gaussian import kl_from_standard_normal, normal_log_density
 from axiswise.shapes import Float, Tensor
-
-
-class Divergence(NamedTuple):
-    """KL(q(z | x) ‖ p(z)): the total, and each latent's marginal share (they add up when both factorise)."""
-
-    total: Float[Tensor, "..."]
-    per_latent: Float[Tensor, "... z"]
-
-
-@runtime_checkable
-class Prior(Protocol):
-    """A distribution p(z) over latents."""
-
-    def log_density(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:
-        """Log p(z)."""
-        ...
-
-    def sample(self, noise: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
-        """Turns standard normal noise into samples of p(z)."""
-        ...
-
-    def kl(self, posterior: Parameters, sample: Float[Tensor, "... z"]) -> Divergence:
-        """KL(q ‖ p), in closed form where there is one; otherwise estimated at `sample`, a draw of q."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +37,7 @@ class StandardNormal:
         """Σ_j log N(z_j; 0, 1)."""
         return normal_log_density(z, torch.zeros_like(z), 0.0).sum(-1)
 
-    def sample(self, noise: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
+    def sample(self, noise: Float[Tensor, "... z"], uniform: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
         """The noise itself."""
         return noise
 

@@ -1,0 +1,53 @@
+"""What a prior is: log-density, sampling and the divergence of a Gaussian posterior from it."""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from axiswise.distributions.posteriors import Parameters
+from axiswise.numerics.gaussian import normal_log_density
+from axiswise.shapes import Float, Tensor
+
+
+class Divergence(NamedTuple):
+    """KL(q(z | x) ‖ p(z)): the total, and each latent's marginal share (they add up when both factorise)."""
+
+    total: Float[Tensor, "..."]
+    per_latent: Float[Tensor, "... z"]
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """A distribution p(z) over latents."""
+
+    def log_density(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:
+        """Log p(z)."""
+        ...
+
+    def sample(self, noise: Float[Tensor, "... z"], uniform: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
+        """Turns standard normal noise, and uniform numbers where a choice is made, into samples of p(z)."""
+        ...
+
+    def kl(self, posterior: Parameters, sample: Float[Tensor, "... z"]) -> Divergence:
+        """KL(q ‖ p), in closed form where there is one; otherwise estimated at `sample`, a draw of q."""
+        ...
+
+
+def kl_at(
+    sample: Float[Tensor, "... z"],
+    posterior: Parameters,
+    log_density: Float[Tensor, "..."],
+    marginals: Float[Tensor, "... z"],
+) -> Divergence:
+    r"""The divergence estimated at one sample z of q, where there is no closed form.
+
+    .. math:: \mathrm{KL}(q \,\|\, p) \approx \log q(z) - \log p(z), \qquad z \sim q
+
+    It is unbiased, and may be negative. Each density counts once, whatever the number of latents.
+
+    Arguments:
+        sample: Draws of the posterior.
+        posterior: Its parameters.
+        log_density: Log p(z) at the draws, all latents together.
+        marginals: Log p(z_j) at the draws, each latent by itself.
+    """
+    own = normal_log_density(sample, posterior.mean, posterior.log_variance)
+    return Divergence(posterior.log_density(sample) - log_density, own - marginals)

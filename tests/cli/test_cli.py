@@ -61,7 +61,10 @@ def test_the_command_line_is_frozen():
         (["run", "quikstart"], "Expected the name of a study (quickstart, "),
         (["run", "quickstart", "--device", "abacus"], "`device` must name a device of this machine (cpu"),
         (["run", "quickstart", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
-        (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, synth_linear, synth_nonlinear)."),
+        (
+            ["data", "get", "dsprite"],
+            "Expected the name of a dataset (dsprites, pinwheel, synth_linear, synth_nonlinear).",
+        ),
         (["report", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
     ],
 )
@@ -87,7 +90,7 @@ def test_list_shows_every_study():
 
 def test_data_commands(tmp_path):
     listed = CliRunner().invoke(app, ["data", "list"]).output
-    assert all(name in listed for name in ("dsprites", "synth_linear", "synth_nonlinear"))
+    assert all(name in listed for name in ("dsprites", "pinwheel", "synth_linear", "synth_nonlinear"))
     got = CliRunner().invoke(app, ["data", "get", "synth_linear"])
     assert "50,000 observations of shape (3,)" in got.output
     shown = CliRunner().invoke(app, ["data", "show", "synth_nonlinear", "--out", str(tmp_path / "sheet.png")])

@@ -1,6 +1,6 @@
-"""Posteriors and priors against scipy's densities and PyTorch's divergences."""
+"""Posteriors and the standard prior against scipy's densities and PyTorch's divergences."""
 
-from typing import NamedTuple
+import math
 
 import pytest
 import torch
@@ -8,8 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
+from torch.func import vmap
+from torch.fx.experimental.proxy_tensor import make_fx
 
-from axiswise.distributions import Diagonal, DiagonalParameters, Parameters, Posterior, Prior, StandardNormal
+from axiswise.distributions import (
+    Deterministic,
+    Diagonal,
+    DiagonalParameters,
+    Full,
+    FullParameters,
+    Parameters,
+    Posterior,
+    Prior,
+    StandardNormal,
+    StudentT,
+)
+from axiswise.errors import AxiswiseError
+from axiswise.records import describe, restore
 
 # Two numbers for each latent, as an encoder gives them: means, then log-variances.
 heads = st.integers(1, 6).flatmap(
@@ -73,7 +88,7 @@ def test_the_prior_is_scipys_and_samples_noise_itself():
     z = doubles(6, 3, seed=4)
     expected = torch.from_numpy(stats.multivariate_normal(torch.zeros(3).numpy()).logpdf(z.numpy()))
     torch.testing.assert_close(StandardNormal().log_density(z), expected, rtol=1e-13, atol=0.0)
-    assert StandardNormal().sample(z) is z
+    assert StandardNormal().sample(z, torch.full_like(z, 0.5)) is z
 
 
 @given(heads)
@@ -106,41 +121,16 @@ def test_divergence_is_the_expected_log_ratio():
     assert StandardNormal().kl(q, z).total.item() == pytest.approx((weights * ratio).sum().item(), rel=1e-13)
 
 
-class Full(NamedTuple):
-    """A Gaussian posterior with full covariance, as far as a prior asks."""
-
-    mean: torch.Tensor
-    covariance: torch.Tensor
-
-    @property
-    def variance(self):
-        return self.covariance.diagonal(dim1=-2, dim2=-1)
-
-    @property
-    def log_variance(self):
-        return self.variance.log()
-
-    @property
-    def total_correlation(self):
-        return 0.5 * (self.log_variance.sum(-1) - torch.logdet(self.covariance))
-
-    def sample(self, noise):
-        return self.mean + (torch.linalg.cholesky(self.covariance) @ noise[..., None])[..., 0]
-
-    def log_density(self, z):
-        return MultivariateNormal(self.mean, self.covariance).log_prob(z)
-
-
 def test_divergence_of_a_full_covariance_adds_its_total_correlation():
     roots = doubles(5, 3, 3, seed=5)
-    q = Full(doubles(5, 3, seed=6), roots @ roots.mT + 0.1 * torch.eye(3).double())
-    assert isinstance(q, Parameters)
+    covariance = roots @ roots.mT + 0.1 * torch.eye(3).double()
+    q = FullParameters(doubles(5, 3, seed=6), torch.linalg.cholesky(covariance))
     expected = kl_divergence(
-        MultivariateNormal(q.mean, q.covariance), MultivariateNormal(torch.zeros(3).double(), torch.eye(3).double())
+        MultivariateNormal(q.mean, covariance), MultivariateNormal(torch.zeros(3).double(), torch.eye(3).double())
     )
     divergence = StandardNormal().kl(q, q.mean)
     torch.testing.assert_close(divergence.total, expected, rtol=1e-12, atol=0.0)
-    marginals = kl_divergence(Normal(q.mean, q.variance.sqrt()), Normal(0.0, 1.0))
+    marginals = kl_divergence(Normal(q.mean, covariance.diagonal(dim1=1, dim2=2).sqrt()), Normal(0.0, 1.0))
     torch.testing.assert_close(divergence.per_latent, marginals, rtol=1e-12, atol=1e-14)
 
 
@@ -153,3 +143,146 @@ def test_leading_axes_are_carried_along():
     alone = Diagonal().unpack(stacked[2, 3])
     assert StandardNormal().kl(alone, alone.mean).total == divergence.total[2, 3]
     assert alone.log_density(alone.mean) == q.log_density(q.mean)[2, 3]
+
+
+def test_pairwise_densities_broadcast():
+    """Draws (b, 1, z) against n posteriors (n, z): every density of every pair, as aggregate posteriors need them."""
+    z = doubles(4, 3, seed=8)
+    for posterior in (Diagonal(), Full()):
+        heads = doubles(5, posterior.outputs(3), seed=9)
+        pairs = posterior.unpack(heads).log_density(z[:, None])
+        singles = [[posterior.unpack(row).log_density(draw) for row in heads] for draw in z]
+        torch.testing.assert_close(pairs, torch.tensor(singles).double(), rtol=1e-12, atol=0.0)
+
+
+def test_full_reads_means_the_diagonal_then_the_lower_triangle_by_rows():
+    q = Full().unpack(torch.tensor([[1.0, 2.0, 3.0, 0.0, math.log(4.0), math.log(9.0), 0.1, 0.2, 0.3]]))
+    assert q.mean.tolist() == [[1.0, 2.0, 3.0]]
+    expected = torch.tensor([[[1.0, 0.0, 0.0], [0.1, 2.0, 0.0], [0.2, 0.3, 3.0]]])
+    torch.testing.assert_close(q.cholesky, expected)
+    assert [Full().outputs(latents) for latents in (1, 2, 3, 10)] == [2, 5, 9, 65]
+    assert [Full().unpack(torch.zeros(Full().outputs(latents))).mean.numel() for latents in (1, 4, 10)] == [1, 4, 10]
+
+
+@given(heads)
+def test_full_without_correlations_is_diagonal(heads):
+    diagonal = Diagonal().unpack(torch.tensor(heads, dtype=torch.float64))
+    latents = len(heads) // 2
+    zeros = torch.zeros(latents * (latents - 1) // 2, dtype=torch.float64)
+    full = Full().unpack(torch.cat((torch.tensor(heads, dtype=torch.float64), zeros)))
+    z = torch.linspace(-2.0, 2.0, latents, dtype=torch.float64)
+    assert torch.equal(full.mean, diagonal.mean)
+    assert torch.equal(full.cholesky, diagonal.cholesky)
+    assert torch.equal(full.sample(z), diagonal.sample(z))
+    torch.testing.assert_close(full.variance, diagonal.variance, rtol=1e-14, atol=0.0)
+    torch.testing.assert_close(full.log_density(z), diagonal.log_density(z), rtol=1e-13, atol=1e-13)
+    assert full.total_correlation.item() == pytest.approx(0.0, abs=1e-13)
+
+
+def full(*leading: int, latents: int, seed: int) -> tuple[FullParameters, MultivariateNormal]:
+    """Posteriors from random outputs of an encoder, and PyTorch's distributions of the same covariance."""
+    heads = doubles(*leading, Full().outputs(latents), seed=seed)
+    q = Full().unpack(heads)
+    below = torch.zeros(*leading, latents, latents, dtype=torch.float64)
+    rows, columns = torch.tril_indices(latents, latents, -1)
+    below[..., rows, columns] = heads[..., 2 * latents :]
+    root = below + torch.diag_embed((0.5 * heads[..., latents : 2 * latents]).exp())
+    return q, MultivariateNormal(heads[..., :latents], root @ root.mT)
+
+
+@pytest.mark.parametrize("latents", [1, 2, 5])
+def test_full_is_pytorchs_multivariate_normal(latents):
+    q, expected = full(4, latents=latents, seed=10)
+    z = doubles(4, latents, seed=11)
+    covariance = expected.covariance_matrix
+    torch.testing.assert_close(q.log_density(z), expected.log_prob(z), rtol=1e-10, atol=0.0)
+    torch.testing.assert_close(q.variance, expected.variance, rtol=1e-12, atol=0.0)
+    torch.testing.assert_close(q.log_variance, expected.variance.log(), rtol=1e-12, atol=1e-14)
+    correlation = 0.5 * (expected.variance.log().sum(-1) - torch.logdet(covariance))
+    torch.testing.assert_close(q.total_correlation, correlation, rtol=1e-10, atol=1e-13)
+    # Densities of samples follow the change of variables: log q(z) = log N(ε; 0, I) − log det L.
+    ratio = StandardNormal().log_density(z) - 0.5 * torch.logdet(covariance)
+    torch.testing.assert_close(q.log_density(q.sample(z)), ratio, rtol=1e-10, atol=1e-12)
+
+
+def test_full_samples_have_its_covariance_in_every_direction():
+    q, expected = full(latents=3, seed=12)
+    drawn = q.sample(doubles(20_000, 3, seed=13))
+    for direction in doubles(4, 3, seed=14):
+        scale = (direction @ expected.covariance_matrix @ direction).sqrt().item()
+        projected = (drawn @ direction).numpy()
+        assert stats.kstest(projected, stats.norm((q.mean @ direction).item(), scale).cdf).pvalue > 0.01
+
+
+def test_full_carries_gradients_to_the_encoder():
+    heads = doubles(2, 9, seed=15).requires_grad_()
+    noise = doubles(2, 3, seed=16)
+
+    def outputs(heads):
+        q = Full().unpack(heads)
+        return q.sample(noise), q.log_density(noise), q.total_correlation, q.log_variance
+
+    assert torch.autograd.gradcheck(outputs, (heads,))
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 4, 6, 8])
+def test_full_refuses_a_width_that_is_none(width):
+    with pytest.raises(
+        AxiswiseError, match=rf"must be z \+ z \(z \+ 1\) / 2 wide.*Got {width}. Build the encoder with"
+    ):
+        Full().unpack(torch.zeros(2, width))
+
+
+def test_deterministic_codes_have_no_noise():
+    heads = doubles(2, 3, seed=17)
+    q = Deterministic().unpack(heads)
+    assert Deterministic().outputs(7) == 7
+    assert torch.equal(q.mean, heads)
+    assert torch.equal(q.sample(doubles(2, 3, seed=18)), heads)
+    assert torch.equal(q.sample(doubles(5, 2, 3, seed=18)), heads.expand(5, 2, 3))
+    assert torch.equal(q.variance, torch.zeros(2, 3).double())
+    assert torch.equal(q.log_variance, q.variance.log())
+    assert torch.equal(q.cholesky, torch.zeros(2, 3, 3).double())
+    assert q.total_correlation == 0.0
+    assert StandardNormal().kl(q, heads).total.tolist() == [math.inf, math.inf]
+
+
+def test_deterministic_codes_refuse_to_give_a_density():
+    q = Deterministic().unpack(doubles(2, 3, seed=19))
+    with pytest.raises(AxiswiseError, match=r"Got a deterministic code, which has none. Use Diagonal\(\) or Full\(\)"):
+        q.log_density(q.mean)
+    with pytest.raises(AxiswiseError, match="Got a deterministic code, which has none"):
+        StudentT(3.0).kl(q, q.mean)
+
+
+@pytest.mark.parametrize("posterior", [Deterministic(), Diagonal(), Full()], ids=repr)
+def test_posteriors_keep_the_protocol(posterior):
+    q = posterior.unpack(torch.zeros(6, posterior.outputs(4)))
+    assert isinstance(posterior, Posterior)
+    assert isinstance(q, Parameters)
+    assert q.mean.shape == q.variance.shape == q.log_variance.shape == q.sample(torch.zeros(6, 4)).shape == (6, 4)
+    assert q.cholesky.shape == (6, 4, 4)
+    assert all(isinstance(field, torch.Tensor) and field.shape[0] == 6 for field in q)  # what a population stacks
+    assert restore(describe(posterior), {type(posterior).__name__: type(posterior)}) == posterior
+
+
+@pytest.mark.parametrize("posterior", [Diagonal(), Full()], ids=repr)
+def test_posteriors_are_vectorised_and_traced(posterior):
+    """Mapped over members, differentiated and replayed on other numbers, a posterior is what it is alone."""
+    noise = doubles(5, 3, seed=20)
+
+    def loss(heads):
+        q = posterior.unpack(heads)
+        z = q.sample(noise)
+        return (q.log_density(z.square()) + q.total_correlation + q.log_variance.sum(-1)).sum()
+
+    def gradients(members):
+        leaves = members.detach().requires_grad_()
+        return torch.autograd.grad(vmap(loss)(leaves).sum(), leaves)[0]
+
+    first, second = doubles(2, 4, 5, posterior.outputs(3), seed=21)
+    replayed = make_fx(gradients)(first)(second)
+    for row, member in enumerate(second):
+        alone = member.clone().requires_grad_()
+        (expected,) = torch.autograd.grad(loss(alone), alone)
+        torch.testing.assert_close(replayed[row], expected, rtol=1e-11, atol=1e-12)

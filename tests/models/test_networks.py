@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from axiswise.distributions import Bernoulli, Diagonal, Gaussian, Parameters
 from axiswise.errors import AxiswiseError
-from axiswise.models import MLP, VAE, Conv64, Network, Networks, conv64, linear, mlp
+from axiswise.models import MLP, VAE, Conv64, Network, Networks, conv64, dcgan64, linear, mlp
 from axiswise.models.vae import as_shape, check_sizes, pixels
 
 
@@ -39,6 +39,10 @@ MODELS = {
     "mlp with one linear half": mlp(6, 2, encoder=()),
     "conv64": conv64(),
     "conv64 in colour": conv64(3, latents=1),
+    "conv64 of the reference implementation": conv64(late_kernel=2),
+    "conv64 of mathieu2019": conv64(dense=128, dense_activation=False, decoder=(64, 64, 32)),
+    "dcgan64": dcgan64(1, latents=3),
+    "dcgan64 in colour": dcgan64(),
 }
 
 

@@ -2,22 +2,51 @@
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from axiswise.distributions import Bernoulli, Gaussian
+from axiswise import distributions, objectives
+from axiswise.distributions import Bernoulli, Gaussian, estimators
 from axiswise.errors import AxiswiseError
-from axiswise.models import conv64, linear, mlp
+from axiswise.models import conv64, custom, dcgan64, linear, mlp
 from axiswise.numerics.optimizers import AdaGrad, Adam
 from axiswise.numerics.schedules import Cosine, Linear
-from axiswise.objectives import BetaVAE
+from axiswise.objectives import BetaVAE, Decomposed
 from axiswise.population import Member
-from axiswise.population.catalogue import CATALOGUE
+from axiswise.population.catalogue import CATALOGUE, catalogue
 from axiswise.records import address, describe, restore
+from axiswise.records.identity import stored_as
+
+RUN_TIME = {"Batch", "Networks", "Trainable"}  # dataclasses of tensors and modules, which no stored member contains
+
+
+def small():
+    return nn.Linear(3, 4), nn.Linear(2, 3)
+
+
+def defaults(package) -> list:
+    """Every description that a package exports, made without arguments."""
+    exported = [getattr(package, name) for name in package.__all__ if name not in RUN_TIME]
+    return [kind() for kind in exported if isinstance(kind, type) and is_dataclass(kind)]
+
+
+PRIORS = [
+    distributions.Anisotropic((1.0, 0.5), learned=True),
+    distributions.Mixture(((0.0, 1.0), (1.0, 0.0)), 0.03),
+    distributions.Sparse(0.9, 0.05),
+    distributions.StudentT(3.0),
+]
+POSTERIORS = [distributions.Deterministic(), distributions.Full()]
+LIKELIHOODS = [
+    distributions.DecodedGaussian(),
+    distributions.Laplace(0.1),
+    distributions.LearnedGaussian(2.0),
+    distributions.OptimalGaussian(),
+]
 
 # Between them they use every description that a member can be made of. A new one is tested by being used here.
 MEMBERS = [
@@ -32,8 +61,15 @@ MEMBERS = [
         history=2,
     ),
     Member(conv64(3, 4, likelihood=Bernoulli()), BetaVAE(), steps=1, optimizer=Adam(lr=1, beta1=0)),
+    Member(conv64(dense=128, dense_activation=False, decoder=(64, 64, 32)), BetaVAE(), steps=1),
+    Member(dcgan64(), BetaVAE(), steps=1),
+    Member(custom(small, 3, 2), BetaVAE(), steps=1),
+    *(Member(linear(3, 2), objective, steps=1) for objective in defaults(objectives)),
+    *(Member(linear(3, 2), Decomposed(divergence=divergence), steps=1) for divergence in defaults(estimators)),
+    *(Member(linear(3, 2, prior=prior), BetaVAE(), steps=1) for prior in PRIORS),
+    *(Member(linear(3, 2, posterior=posterior), BetaVAE(), steps=1) for posterior in POSTERIORS),
+    *(Member(linear(3, 2, likelihood=likelihood), BetaVAE(), steps=1) for likelihood in LIKELIHOODS),
 ]
-RUN_TIME = {"Batch", "Networks", "Trainable"}  # dataclasses of tensors and modules, which no stored member contains
 
 
 def types_in(form) -> set[str]:
@@ -42,10 +78,10 @@ def types_in(form) -> set[str]:
     return set().union(*(types_in(entry) for entry in form)) if isinstance(form, list) else set()
 
 
-@pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.model.network.name)
+@pytest.mark.parametrize("member", MEMBERS, ids=lambda member: f"{member.model.network.name} {member.objective}")
 def test_members_come_back_from_json(member):
     stored = json.loads(json.dumps(describe(member), allow_nan=False))
-    restored = restore(stored, CATALOGUE)
+    restored = restore(stored, catalogue([small]))
     assert restored == member
     assert type(restored) is Member
     assert describe(restored) == stored
@@ -54,7 +90,7 @@ def test_members_come_back_from_json(member):
 
 
 def test_every_description_is_among_them():
-    assert set().union(*(types_in(describe(member)) for member in MEMBERS)) == CATALOGUE.keys() - RUN_TIME
+    assert set().union(*(types_in(describe(member)) for member in MEMBERS)) == catalogue().keys()
 
 
 @given(
@@ -102,6 +138,48 @@ def test_whole_numbers_are_floats_where_floats_are_meant_and_only_there():
     assert ones.address == floats.address
     assert type(describe(ones)["steps"]) is int
     assert type(describe(ones)["batch"]) is int
+
+
+@dataclass(frozen=True)
+class Points:
+    """A description with floats inside tuples."""
+
+    corners: tuple[tuple[float, ...], ...] | float
+    counts: tuple[int, ...] = (1, 2)
+
+
+def test_whole_numbers_are_floats_inside_tuples_too():
+    assert json.dumps(describe(Points(((0, 1), (2.5, 3))))) == json.dumps(describe(Points(((0.0, 1.0), (2.5, 3.0)))))
+    assert type(describe(Points(1))["corners"]) is float
+    assert [type(count) for count in describe(Points(1))["counts"]] == [int, int]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A description of something that is stored by name."""
+
+    function: object = field(metadata=stored_as(lambda function: function.__name__))
+
+
+def test_a_field_may_be_stored_by_name():
+    assert describe(Named(len)) == {"type": "Named", "function": "len"}
+    assert restore({"type": "Named", "function": "len"}, {"Named": lambda function: (function,)}) == ("len",)
+
+
+def test_a_users_function_is_stored_by_name_and_handed_back_by_the_caller():
+    form = describe(custom(small, 3, 2).network)
+    name = f"{small.__module__}.small"
+    assert form == {"type": "Custom", "factory": name, "inputs": [3], "latents": 2, "outputs": [4, 1]}
+    assert restore(form, catalogue([small])).factory is small
+    message = (
+        rf"The stored model is built by the function {name}, which is stored by name only\. Got no function\. Pass"
+    )
+    with pytest.raises(AxiswiseError, match=message):
+        restore(form, catalogue())
+    with pytest.raises(AxiswiseError, match=r"Expected the name of a known description \(.*\)\. Got 'Custom'\."):
+        restore(form, CATALOGUE)
+    with pytest.raises(AxiswiseError, match="Stored arguments do not fit Custom: "):
+        restore({"type": "Custom", "factory": name}, catalogue([small]))
 
 
 def test_addresses_are_frozen():

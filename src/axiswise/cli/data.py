@@ -13,7 +13,8 @@ app = typer.Typer(help="List, fetch and look at datasets.", no_args_is_help=True
 def _datasets() -> dict:
     from axiswise import data
 
-    return {make.__name__: make for make in (data.dsprites, data.synth_linear, data.synth_nonlinear)}
+    made = (data.dsprites, data.pinwheel, data.synth_linear, data.synth_nonlinear)
+    return {make.__name__: make for make in made}
 
 
 def _named(name: str):  # noqa: ANN202 (a dataset; naming its type would import PyTorch)

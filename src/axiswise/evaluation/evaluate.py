@@ -220,7 +220,10 @@ def _measure(asked: Asked, quantities: Quantities) -> list[Outcome]:
         arguments |= {
             name: arguments[name][:, :count] for name in ("codes", "variance", "samples", "kl") if name in arguments
         }
-    result = asked.measure(**arguments)
+    try:
+        result = asked.measure(**arguments)
+    except Missing as reason:  # a term of the history that this objective does not record
+        return [Outcome(None, str(reason), {})] * len(members)
     fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
     first, *others = fields
     values = _array(fields[first])

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from axiswise.data import FactorDataset
-from axiswise.distributions import Likelihood, Parameters, Prior
+from axiswise.distributions import Deterministic, Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
 from axiswise.geometry import jacobian
 from axiswise.numerics import normal
@@ -23,6 +23,13 @@ JACOBIAN_NUMBERS = 1 << 22
 
 class Missing(AxiswiseError):
     """A quantity that these members or this dataset cannot give; the message is the reason."""
+
+
+class History(dict[str, np.ndarray]):
+    """What training recorded; a term that these members' objective does not have is `Missing`."""
+
+    def __missing__(self, name: str) -> np.ndarray:
+        raise Missing(f"the objective records no {name!r}")
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,8 @@ class Quantities:
     @cached_property
     def kl(self) -> Float[Tensor, "p n z"]:
         """KL(q(z_j | x) ‖ p(z_j)) of every latent."""
+        if isinstance(self.group.model.posterior, Deterministic):
+            raise Missing("codes without noise have no density")
         return self.prior.kl(self.posterior, self.samples).per_latent
 
     def decode(self, z: Float[Tensor, "p n z"]) -> Float[Tensor, "p n ..."]:
@@ -120,7 +129,7 @@ class Quantities:
         if "loss" not in self.group.trained[0].history:
             raise Missing("nothing was recorded in training")
         histories = [trained.history for trained in self.group.trained]
-        return {name: np.stack([history[name] for history in histories]) for name in histories[0]}
+        return History({name: np.stack([history[name] for history in histories]) for name in histories[0]})
 
     def get(self, name: str) -> Any:
         """The quantity of that name.

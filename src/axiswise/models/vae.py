@@ -56,6 +56,15 @@ class Network(Protocol):
         ...
 
 
+@runtime_checkable
+class SelfInitialised(Protocol):
+    """A network that brings its own initial weights; all others start from `initialise`."""
+
+    def initial_modules(self, seed: int) -> dict[str, nn.Module]:
+        """Encoder and decoder by name, with the weights and buffers that a member of that seed starts from."""
+        ...
+
+
 @dataclass(frozen=True)
 class VAE:
     """A variational autoencoder: network, posterior, prior and likelihood.
@@ -97,7 +106,7 @@ class VAE:
         return self.network.shape
 
     def modules(self) -> dict[str, nn.Module]:
-        """Fresh modules by name, in PyTorch's own initialisation (training starts from `initialise`).
+        """Fresh modules by name, in PyTorch's own initialisation (for where training starts see `initialise`).
 
         Besides "encoder" and "decoder" there are "prior" and "likelihood" where these learn parameters of their own.
 

@@ -40,3 +40,42 @@ def kl_from_standard_normal(
         0.5
     """
     return 0.5 * (mean.square() + variance - log_variance - 1.0)
+
+
+def normal_entropy(log_variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    r"""Entropy of a univariate normal, elementwise, in nats: :math:`\tfrac12 (\log\sigma^2 + \log 2\pi e)`.
+
+    Example:
+        >>> normal_entropy(torch.zeros(())).item()
+        1.418938...
+    """
+    return 0.5 * (log_variance + LOG_TWO_PI + 1.0)
+
+
+def laplace_cross_entropy(
+    mean: Float[Tensor, "..."], scale: Float[Tensor, "..."], rate: Float[Tensor, ""] | float
+) -> Float[Tensor, "..."]:
+    r"""Cross-entropy of a univariate normal against a Laplace density around 0, elementwise, in nats.
+
+    .. math:: -\mathbb{E}_{N(m, s^2)} \log \tfrac{\lambda}{2} e^{-\lambda |v|} = -\log\tfrac{\lambda}{2}
+        + \lambda \left( s \sqrt{2/\pi}\, e^{-m^2 / 2 s^2} + m \left( 2\Phi(m/s) - 1 \right) \right)
+
+    References:
+        Klindt et al., *Towards nonlinear disentanglement in natural data with temporal sparse coding*, ICLR 2021,
+        appendix.
+
+    Arguments:
+        mean: Mean m.
+        scale: Standard deviation s.
+        rate: Rate λ of the Laplace density.
+
+    Example:
+        >>> round(laplace_cross_entropy(torch.tensor(100.0), torch.tensor(1.0), 2.0).item(), 4)
+        200.0
+    """
+    ratio = mean / scale
+    folded = scale * math.sqrt(2.0 / math.pi) * torch.exp(-0.5 * ratio.square()) + mean * torch.erf(
+        ratio / math.sqrt(2.0)
+    )
+    log_half_rate = torch.log(0.5 * rate) if isinstance(rate, Tensor) else math.log(0.5 * rate)
+    return rate * folded - log_half_rate

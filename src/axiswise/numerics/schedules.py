@@ -41,7 +41,7 @@ def hyperparameters(owner: Any) -> dict[str, Hyperparameter]:
     Example:
         >>> from axiswise.numerics.optimizers import AdaGrad
         >>> hyperparameters(AdaGrad(lr=0.1))
-        {'lr': 0.1, 'eps': 1e-10}
+        {'lr': 0.1, 'eps': 1e-10, 'weight_decay': 0.0, 'clip': 0.0}
     """
     return {field.name: getattr(owner, field.name) for field in fields(owner) if field.type == Hyperparameter}
 

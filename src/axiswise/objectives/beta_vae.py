@@ -7,6 +7,7 @@ from typing import cast
 from axiswise.models import VAE, Networks
 from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
+from axiswise.objectives.suitability import needs_density
 from axiswise.objectives.terms import elbo
 from axiswise.shapes import Float, Tensor
 
@@ -38,6 +39,7 @@ class BetaVAE:
 
     def networks(self, model: VAE) -> Trainable:
         """The VAE's own."""
+        needs_density("BetaVAE", model)
         return Trainable(model.modules())
 
     def draws(self, batch: int, latents: int) -> dict[str, Draw]:

@@ -10,7 +10,7 @@
 The same call resumes, a larger grid trains what is missing, another dataset is refused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,8 @@ import numpy as np
 import torch
 
 from axiswise.errors import AxiswiseError
-from axiswise.population.catalogue import CATALOGUE
+from axiswise.models import Custom, Factory
+from axiswise.population.catalogue import catalogue
 from axiswise.population.cohort import Cohort
 from axiswise.population.loop import Training
 from axiswise.population.member import Member
@@ -108,22 +109,28 @@ class RunFolder:
         form = {"member": trained.member.form, "status": trained.status, "seconds": round(trained.seconds, 3)}
         write_tensors(self._member(trained.member.address), arrays, {"format": MEMBER, **form, "about": trained.about})
 
-    def read_member(self, member: str, known: Mapping[str, Member] | None = None) -> Trained:
+    def read_member(
+        self, member: str, known: Mapping[str, Member] | None = None, factories: Sequence[Factory] = ()
+    ) -> Trained:
         """Loads a finished member by its address.
 
         Arguments:
             member: The address.
             known: Members by address that need not be rebuilt from their stored form.
+            factories: The functions that build stored models of a user's own.
         """
         arrays, about = read_tensors(self._member(member), MEMBER)
-        described = (known or {}).get(member) or restore(about["member"], CATALOGUE)
+        described = (known or {}).get(member) or restore(about["member"], catalogue(factories))
         if described.address != member:
             raise AxiswiseError(
                 f"{self._member(member)} holds member {described.address}, not {member}: it was renamed."
             )
+        weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
+        if isinstance(described.model.network, Custom):
+            _check_built(described, weights)
         return Trained(
             described,
-            {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()},
+            weights,
             {name: torch.from_numpy(array) for name, array in _under("buffers", arrays).items()},
             _under("history", arrays),
             about["status"],
@@ -186,12 +193,16 @@ class RunFolder:
         )
 
     def unfinished(self, known: Mapping[str, Member]) -> list[Cohort]:
-        """Cohorts on their way, in the layout they were started with."""
+        """Cohorts on their way that hold any of the known members, in the layout they were started with."""
+        networks = (member.model.network for member in known.values())
+        names = catalogue([network.factory for network in networks if isinstance(network, Custom)])
         found = []
         for path in sorted((self.path / "cohorts").glob("*.safetensors")):
             about = read_about(path, COHORT)
-            members = (known.get(address(form)) or restore(form, CATALOGUE) for form in about["members"])
-            found.append(Cohort(tuple(members), about["threads"]))
+            members = {address(form): form for form in about["members"]}
+            if members.keys() & known.keys():  # others may need a factory that this call does not have
+                restored = (known.get(key) or restore(form, names) for key, form in members.items())
+                found.append(Cohort(tuple(restored), about["threads"]))
         return found
 
     def forget(self, cohort: Cohort) -> None:
@@ -203,6 +214,24 @@ class RunFolder:
 
     def _cohort(self, cohort: Cohort) -> Path:
         return self.path / "cohorts" / f"{cohort.address}.safetensors"
+
+
+def _check_built(member: Member, weights: Mapping[str, torch.Tensor]) -> None:
+    """Raises unless a user's factory builds what is stored: a function of the same name may have changed."""
+    trainable = member.objective.networks(member.model)
+    built = {
+        f"{module}.{name}": tuple(parameter.shape)
+        for module, contents in (trainable.model | trainable.adversary).items()
+        for name, parameter in contents.named_parameters()
+    }
+    stored = {name: tuple(weight.shape) for name, weight in weights.items()}
+    unlike = [name for name in {**stored, **built} if stored.get(name) != built.get(name)]
+    if unlike:
+        expected, found = (shapes.get(unlike[0], "none") for shapes in (stored, built))
+        raise AxiswiseError(
+            f"{member.model.network.name} must build the parameters that are stored: {unlike[0]!r} has shape "
+            f"{expected}. Got {found}. Pass the function as it was when the member was trained."
+        )
 
 
 def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

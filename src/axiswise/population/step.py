@@ -23,7 +23,8 @@ from torch.func import functional_call, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from axiswise.models import VAE, Networks, initialise
+from axiswise.errors import AxiswiseError
+from axiswise.models import VAE, Networks, SelfInitialised, initialise
 from axiswise.numerics.optimizers import Optimizer
 from axiswise.objectives import Batch, Objective, Terms
 from axiswise.shapes import Float, Int, Tensor
@@ -141,25 +142,36 @@ def _slots(modules: Mapping[str, nn.Module]) -> tuple[Slot, ...]:
 
 
 def start(cohort: Program, seeds: Int[Tensor, " p"], dtype: torch.dtype) -> State:
-    """The state before the first step, from the members' seeds; it lies on the seeds' device."""
-    initial = {name: initialise(module, name, seeds, dtype) for name, module in cohort.modules.items()}
+    """The state before the first step, from the members' seeds; it lies on the seeds' device.
+
+    Modules of a network that brings its own initial weights start from those, all others from `initialise`.
+    """
+    network = cohort.model.network
+    own = [network.initial_modules(seed) for seed in seeds.tolist()] if isinstance(network, SelfInitialised) else []
+    initial: dict[str, dict[str, Tensor]] = {}
+    buffers: dict[str, Tensor] = {}
+    for name, module in cohort.modules.items():
+        brought = [modules[name] for modules in own if name in modules]
+        parameters = [dict(member.named_parameters()) for member in brought]
+        initial[name] = _stacked(parameters, seeds, dtype) if brought else initialise(module, name, seeds, dtype)
+        held = [dict(member.named_buffers()) for member in brought or [module] * len(seeds)]
+        buffers |= {f"{name}.{key}": buffer for key, buffer in _stacked(held, seeds, dtype).items()}
     weights = {
-        group: torch.cat([initial[slot.module][slot.name].flatten(1) for slot in slots], 1)
+        group: torch.cat([initial[slot.module][slot.name].reshape(len(seeds), -1) for slot in slots], 1)
         for group, slots in cohort.slots.items()
-    }
-    buffers = {
-        f"{module}.{name}": buffer.to(seeds.device, dtype if buffer.is_floating_point() else None)
-        .expand(len(seeds), *buffer.shape)
-        .clone()
-        for module, contents in cohort.modules.items()
-        for name, buffer in contents.named_buffers()
     }
     return State(weights, buffers, {group: cohort.optimizers[group].start(weights[group]) for group in weights})
 
 
+def _stacked(rows: Sequence[Mapping[str, Tensor]], like: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Tensors of the same names in one stack each, on the device of another; whole numbers keep their type."""
+    stacks = {name: torch.stack([row[name].detach() for row in rows]) for name in rows[0]}
+    return {name: stack.to(like.device, dtype if stack.is_floating_point() else None) for name, stack in stacks.items()}
+
+
 def views(slots: Sequence[Slot], weights: Float[Tensor, "p w"]) -> list[Tensor]:
     """The stacked parameters ``(p, *shape)`` as views of the weight matrix, in the order of the slots."""
-    return [weights[:, slot.start : slot.stop].unflatten(1, slot.shape) for slot in slots]
+    return [weights[:, slot.start : slot.stop].view(len(weights), *slot.shape) for slot in slots]
 
 
 def bind(
@@ -173,8 +185,12 @@ def bind(
     bound: dict[str, Callable[..., Any]] = {}
     for name, module in modules.items():
         own = {key.removeprefix(f"{name}."): tensor for key, tensor in tensors.items() if key.startswith(f"{name}.")}
-        bound[name] = partial(functional_call, module, own)
+        bound[name] = partial(_call, module, own)
     return bound
+
+
+def _call(module: nn.Module, tensors: dict[str, Tensor], *arguments: Any) -> Any:
+    return functional_call(module, tensors, arguments)
 
 
 def with_values(objective: Objective, values: Mapping[str, Tensor]) -> Objective:
@@ -298,8 +314,23 @@ def _traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[
         result[:] = [spec]
         return outputs
 
-    graph = make_fx(on_flat)(*flat)
+    try:
+        graph = make_fx(on_flat)(*flat)
+    except RuntimeError as error:
+        if "vmap" not in str(error) and "functorch" not in str(error):
+            raise
+        raise AxiswiseError(
+            "The model or objective cannot be vectorised over members: something in it draws its own random numbers "
+            "(dropout), branches on the value of a tensor, or updates a tensor in place that is not a buffer. Take "
+            f"that out; noise belongs into the objective's `draws`. PyTorch says: {str(error).splitlines()[0]}"
+        ) from error
     for node in list(graph.graph.nodes):
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise AxiswiseError(
+                f"The model or objective draws its own random numbers ({node.target}), so that neither cohorts nor "
+                "resumption could repeat them. Take that out (dropout, for example); noise belongs into the "
+                "objective's `draws`."
+            )
         if node.target is torch.ops.aten.detach.default:  # nothing is differentiated in a replay
             node.replace_all_uses_with(node.args[0])
             graph.graph.erase_node(node)

@@ -11,6 +11,7 @@ import torch
 from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError
+from axiswise.models import Factory
 from axiswise.population.cohort import Cohort, cohorts, structure
 from axiswise.population.feed import feed
 from axiswise.population.folder import RUN, RunFolder
@@ -86,8 +87,15 @@ def train(
     return Population([done[member.address].to(dataset.device) for member in members])
 
 
-def load(path: str | Path, *, device: str | torch.device = "cpu") -> Population:
+def load(
+    path: str | Path, *, model: Factory | Sequence[Factory] = (), device: str | torch.device = "cpu"
+) -> Population:
     """Loads every finished member of a run folder, ordered by content address. Nothing stored is executed.
+
+    Arguments:
+        path: The run folder.
+        model: For members of `models.custom`: the function they were built with, or several. It is stored by name only.
+        device: Where the weights are put.
 
     Example:
         >>> load("no-such-folder")
@@ -98,7 +106,9 @@ def load(path: str | Path, *, device: str | torch.device = "cpu") -> Population:
     if not (folder.path / "run.json").is_file():
         raise AxiswiseError(f"Expected a run folder with a run.json at {path}. There is none.")
     read_json(folder.path / "run.json", RUN)
-    return Population([folder.read_member(member) for member in folder.members()]).to(device_named(device))
+    factories = (model,) if callable(model) else tuple(model)
+    members = [folder.read_member(member, factories=factories) for member in folder.members()]
+    return Population(members).to(device_named(device))
 
 
 def device_named(device: str | torch.device) -> torch.device:

@@ -7,7 +7,7 @@ loading never executes what a file says.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
@@ -16,10 +16,26 @@ from axiswise.errors import AxiswiseError
 Json = dict[str, Any]
 
 
+def stored_as(name: Callable[[Any], str]) -> dict[str, Any]:
+    """Metadata of a field whose value has no JSON form of its own and is stored by a name.
+
+    Going back gives the class that name, or what the caller has put into the catalogue in the class's place.
+
+    Example:
+        >>> from dataclasses import dataclass, field
+        >>> @dataclass(frozen=True)
+        ... class Model:
+        ...     factory: Callable = field(metadata=stored_as(lambda function: function.__name__))
+        >>> describe(Model(len))
+        {'type': 'Model', 'factory': 'len'}
+    """
+    return {"stored_as": name}
+
+
 def describe(value: Any) -> Any:
     """The JSON form of a description.
 
-    Numbers in fields that take a float are written as floats, so that ``beta=1`` and ``beta=1.0`` are the same thing.
+    Numbers in fields that take floats are written as floats, so that ``beta=1`` and ``beta=1.0`` are the same thing.
 
     Example:
         >>> from dataclasses import dataclass
@@ -33,9 +49,9 @@ def describe(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         form: Json = {"type": type(value).__name__}
         for field in fields(value):
-            entry = describe(getattr(value, field.name))
-            takes_float = field.type is float or float in get_args(field.type)
-            form[field.name] = float(entry) if takes_float and type(entry) is int else entry
+            own = getattr(value, field.name)
+            entry = describe(field.metadata["stored_as"](own) if "stored_as" in field.metadata else own)
+            form[field.name] = _floats(entry) if _takes_float(field.type) else entry
         return form
     if isinstance(value, tuple | list):
         return [describe(entry) for entry in value]
@@ -46,7 +62,19 @@ def describe(value: Any) -> Any:
     )
 
 
-def restore(form: Any, catalogue: Mapping[str, type]) -> Any:
+def _takes_float(kind: Any) -> bool:
+    """Whether a type is float, or a union or tuple with floats in it."""
+    return kind is float or any(_takes_float(part) for part in get_args(kind))
+
+
+def _floats(entry: Any) -> Any:
+    """A number, or a list of them at any depth, with whole numbers as floats; all else as it is."""
+    if isinstance(entry, list):
+        return [_floats(part) for part in entry]
+    return float(entry) if type(entry) is int else entry
+
+
+def restore(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
     """The description of a JSON form, with names looked up in `catalogue` alone.
 
     Raises:

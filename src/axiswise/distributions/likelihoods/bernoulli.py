@@ -15,6 +15,7 @@ class Bernoulli:
     Grey values between 0 and 1 are taken as expected successes, as the reference implementations do.
 
     Example:
+        >>> import math
         >>> Bernoulli().log_density(torch.ones(1, 3), torch.zeros(1, 3)).item() / math.log(2.0)
         -3.0...
     """
@@ -40,3 +41,7 @@ class Bernoulli:
     def mean(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Probability of a success, the logistic function of the logit."""
         return torch.sigmoid(raw)
+
+    def curvature(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """−∂² log p(x | z) / ∂l² of each pixel, σ(l) σ(−l), which keeps its digits where 1 − σ(l) has lost them."""
+        return torch.sigmoid(raw) * torch.sigmoid(-raw)

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+import torch
+
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
@@ -41,3 +43,7 @@ class Gaussian:
     def mean(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """The output itself."""
         return raw
+
+    def curvature(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """−∂² log p(x | z) / ∂x̂² of each pixel, 1 / s²."""
+        return torch.full_like(raw, self.scale**-2)

@@ -2,7 +2,8 @@
 
 A likelihood is a frozen description: `outputs` (numbers the decoder gives for each pixel), `log_density` (summed over
 pixels, constants included, so that ELBOs of different likelihoods are in nats and comparable) and `mean` (what a person
-looks at, and what Jacobians are taken of).
+looks at, and what Jacobians are taken of). Those whose second derivative by the decoder's output depends on that output
+alone have a method `curvature`, too.
 """
 
 from typing import Protocol, runtime_checkable

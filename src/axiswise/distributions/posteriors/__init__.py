@@ -1,6 +1,17 @@
 """Approximate posteriors, one file each."""
 
+from axiswise.distributions.posteriors.deterministic import Deterministic, DeterministicParameters
 from axiswise.distributions.posteriors.diagonal import Diagonal, DiagonalParameters
+from axiswise.distributions.posteriors.full import Full, FullParameters
 from axiswise.distributions.posteriors.posterior import Parameters, Posterior
 
-__all__ = ["Diagonal", "DiagonalParameters", "Parameters", "Posterior"]
+__all__ = [
+    "Deterministic",
+    "DeterministicParameters",
+    "Diagonal",
+    "DiagonalParameters",
+    "Full",
+    "FullParameters",
+    "Parameters",
+    "Posterior",
+]

@@ -1,0 +1,236 @@
+"""A user's own encoder and decoder: ordinary PyTorch modules from a function."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
+from axiswise.errors import AxiswiseError
+from axiswise.models.vae import VAE, as_shape, check_sizes
+from axiswise.records.identity import stored_as
+from axiswise.shapes import Tensor
+
+Factory = Callable[[], tuple[nn.Module, nn.Module]]
+"""A function without arguments that builds a fresh encoder and a fresh decoder."""
+
+DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+
+
+def factory_name(factory: Factory) -> str:
+    """The name a factory is stored by: its module's and its own.
+
+    Example:
+        >>> factory_name(lambda: (nn.Linear(3, 4), nn.Linear(2, 3)))
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `factory` must be a function defined with `def` at the top of a module, ...
+    """
+    # A lambda's, a nested function's and a partial's name do not say what they compute: other values may be inside.
+    if not inspect.isfunction(factory) or "<" in factory.__qualname__:
+        raise AxiswiseError(
+            "`factory` must be a function defined with `def` at the top of a module, because it is stored by its name. "
+            f"Got {factory!r}. Define such a function and write into it what this one gets from elsewhere."
+        )
+    return f"{_module_name(factory.__module__)}.{factory.__qualname__}"
+
+
+def _module_name(module: str) -> str:
+    """The name under which others import a module: that of a script that is being run is its file's."""
+    if module != "__main__":
+        return module
+    main = sys.modules[module]
+    if getattr(main, "__spec__", None) is not None:
+        return main.__spec__.name  # pyright: ignore[reportOptionalMemberAccess]
+    return Path(main.__file__).stem if getattr(main, "__file__", None) else module  # pyright: ignore
+
+
+@dataclass(frozen=True)
+class Custom:
+    """Architecture of `custom`: whatever the factory builds. Its identity is the factory's name.
+
+    Arguments:
+        factory: Builds encoder and decoder.
+        inputs: Shape of an observation.
+        latents: Number of latents.
+        outputs: How many numbers the encoder gives for an observation, and the decoder for each pixel.
+    """
+
+    factory: Factory = field(metadata=stored_as(factory_name))
+    inputs: tuple[int, ...]
+    latents: int
+    outputs: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        factory_name(self.factory)
+
+    @property
+    def name(self) -> str:
+        """What a table calls it: the factory's name."""
+        return self.factory.__qualname__
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one observation."""
+        return self.inputs
+
+    def build_encoder(self, outputs: int) -> nn.Module:
+        """The factory's encoder."""
+        self._check(outputs, self.outputs[0], "posterior", "observation")
+        return self.initial_modules(0)["encoder"]
+
+    def build_decoder(self, outputs: int) -> nn.Module:
+        """The factory's decoder."""
+        self._check(outputs, self.outputs[1], "likelihood", "pixel")
+        return self.initial_modules(0)["decoder"]
+
+    def initial_modules(self, seed: int) -> dict[str, nn.Module]:
+        """Encoder and decoder with the factory's own initial weights, a function of the seed."""
+        with torch.random.fork_rng(devices=[]):
+            # As `torch.manual_seed`, which would also seed the accelerators, whose state is not put back here.
+            torch.default_generator.manual_seed(seed)
+            built = self.factory()
+        if not isinstance(built, tuple | list) or [isinstance(half, nn.Module) for half in built] != [True, True]:
+            raise AxiswiseError(
+                f"{self.name} must return a pair of torch.nn.Modules, encoder and decoder. Got {type(built).__name__} "
+                f"{built!r}."
+            )
+        return {"encoder": built[0], "decoder": built[1]}
+
+    def _check(self, wanted: int, given: int, reader: str, unit: str) -> None:
+        if wanted != given:
+            raise AxiswiseError(
+                f"{self.name} was declared for a {reader} of {given} numbers for each {unit}. Got one of {wanted}. "
+                f"Build the model with `custom` and that {reader}."
+            )
+
+
+def custom(
+    factory: Factory,
+    inputs: int | tuple[int, ...],
+    latents: int,
+    *,
+    posterior: Posterior = Diagonal(),
+    prior: Prior = StandardNormal(),
+    likelihood: Likelihood = Gaussian(),
+) -> VAE:
+    """A VAE of your own modules: any encoder and decoder, convolutions, batch norm and all.
+
+    A member starts from the weights that your factory gives right after ``torch.manual_seed(seed)``, in a cohort or
+    alone. The factory is run here once or twice to see that what it builds can be trained: that shapes are right, and
+    that nothing draws random numbers of its own, since those could be neither repeated nor told apart between members.
+
+    A member is stored with the name of the factory only, never with its code: pass the function again to load it,
+    ``axiswise.load(path, model=factory)``, and give a changed network another name.
+
+    Arguments:
+        factory: A function without arguments, defined at the top of a module, that returns a fresh encoder and a fresh
+            decoder. The encoder maps ``(n, *inputs)`` to ``(n, o)``, where o is ``posterior.outputs(latents)``, the
+            decoder ``(n, latents)`` to ``(n, o * inputs[0], *inputs[1:])``, where o is ``likelihood.outputs``.
+        inputs: Number of inputs, or the shape of an observation.
+        latents: Number of latents.
+        posterior: What the encoder's output means.
+        prior: Distribution of the latents.
+        likelihood: What the decoder's output means.
+
+    Example:
+        >>> def small():
+        ...     encoder = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
+        ...     return encoder, nn.Linear(2, 3)
+        >>> vae = custom(small, 3, 2)
+        >>> vae.shape, vae.latents, vae.network.name
+        ((3,), 2, 'small')
+    """
+    check_sizes("custom", latents=latents)
+    outputs = (posterior.outputs(latents), likelihood.outputs)
+    network = Custom(factory, as_shape("custom", inputs), latents, outputs)
+    _verify(network)
+    return VAE(network, posterior, prior, likelihood)
+
+
+def _verify(network: Custom) -> None:
+    """Raises unless the factory's modules can be trained as members."""
+    modules, again = network.initial_modules(0), network.initial_modules(0)
+    for half, module in modules.items():
+        _refuse_randomness(network.name, half, module)
+        _refuse_untrainable(network.name, half, module)
+        if again[half] is module or not _equal(module.state_dict(), again[half].state_dict()):
+            raise AxiswiseError(
+                f"{network.name} must build fresh modules at every call, with equal weights after equal "
+                f"torch.manual_seed. Got an {half} that is the same object, or other weights. Build it inside the "
+                "function, on the CPU, and draw its weights with PyTorch."
+            )
+    encoder, decoder = ({id(parameter) for parameter in module.parameters()} for module in modules.values())
+    if encoder & decoder:
+        raise AxiswiseError(
+            f"{network.name} must return an encoder and a decoder with parameters of their own. Got "
+            f"{len(encoder & decoder)} that both hold. Give each half its own."
+        )
+    pixels = (network.outputs[1] * network.inputs[0], *network.inputs[1:])
+    _try(network.name, "encoder", modules["encoder"], network.inputs, (network.outputs[0],))
+    _try(network.name, "decoder", modules["decoder"], (network.latents,), pixels)
+
+
+def _refuse_randomness(name: str, half: str, module: nn.Module) -> None:
+    for path, layer in module.named_modules():
+        if isinstance(layer, nn.RReLU) or (isinstance(layer, DROPOUTS) and layer.p > 0):
+            raise AxiswiseError(
+                f"Modules of {name} must not draw random numbers of their own. Got {layer} at {half}.{path}. "
+                "Remove it or set p=0; noise belongs in an objective's draws."
+            )
+
+
+def _refuse_untrainable(name: str, half: str, module: nn.Module) -> None:
+    parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+    lazy = [key for key, tensor in (parameters | buffers).items() if is_lazy(tensor)]
+    frozen = [key for key, parameter in parameters.items() if not parameter.requires_grad]
+    # What training holds and what `state_dict` lists must be the same, or a member could not be given back as a module.
+    unlike = sorted((parameters | buffers).keys() ^ module.state_dict().keys())
+    for problem, fix in (
+        (not parameters and "no parameters", "Give it at least one."),
+        (lazy and f"lazy tensors {', '.join(lazy)}", "Write down their sizes."),
+        (frozen and f"parameters without gradients {', '.join(frozen)}", "Register them as buffers."),
+        (
+            unlike and f"tied parameters or non-persistent buffers {', '.join(unlike)}",
+            "Let each be held and saved once.",
+        ),
+    ):
+        if problem:
+            raise AxiswiseError(f"The {half} of {name} must be trainable as a whole. Got {problem}. {fix}")
+
+
+def _try(name: str, half: str, module: nn.Module, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+    """Runs a module on zeros, as it is trained and as it is evaluated, and checks what comes out."""
+    like = next(module.parameters())
+    zeros = torch.zeros(2, *inputs, dtype=like.dtype, device=like.device)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        before = torch.get_rng_state()
+        try:
+            module(zeros)
+            found = module.eval()(zeros)
+        except Exception as error:  # a user's module may raise anything
+            raise AxiswiseError(
+                f"The {half} of {name} must take a tensor of shape {tuple(zeros.shape)}. Got {type(error).__name__}: "
+                f"{error}"
+            ) from error
+        drew = not torch.equal(torch.get_rng_state(), before)
+    described = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+    if described != (2, *outputs):
+        reader = "posterior" if half == "encoder" else "likelihood"
+        raise AxiswiseError(
+            f"The {half} of {name} must turn shape {tuple(zeros.shape)} into a tensor of shape {(2, *outputs)}, which "
+            f"the {reader} reads. Got {described}."
+        )
+    if drew:
+        raise AxiswiseError(
+            f"Modules of {name} must not draw random numbers of their own. Got {half}, whose forward pass does. "
+            "Remove that; noise belongs in an objective's draws."
+        )
+
+
+def _equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(tensor, second[key]) for key, tensor in first.items())

@@ -1,0 +1,498 @@
+"""A user's own modules: trained as anybody would train them, stored by name, handed back by the caller."""
+
+import sys
+from functools import partial
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from axiswise import data, grid, load, models, objectives, optimizers, train
+from axiswise.distributions import Bernoulli, Full
+from axiswise.errors import AxiswiseError
+from axiswise.models import VAE, Custom, SelfInitialised, custom, factory_name
+from axiswise.numerics import integers, normal
+from axiswise.objectives import Terms, Trainable
+from axiswise.objectives.terms import elbo
+from axiswise.population import Member, Population, cohort, cohorts, loop
+
+RATE, STEPS, BATCH = 1e-3, 12, 8
+
+
+def dense():
+    """Skip connection, batch norm, a random buffer and an initialisation of its own."""
+    return Encoder(), nn.Sequential(nn.Linear(2, 5), nn.Tanh(), nn.Linear(5, 3))
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(3, 6, bias=False), nn.BatchNorm1d(6), nn.Linear(9, 4)
+        nn.init.orthogonal_(self.first.weight)
+        self.register_buffer("shift", torch.randn(3))
+
+    def forward(self, x):
+        hidden = functional.gelu(self.norm(self.first(x + self.shift)))
+        return self.last(torch.cat((hidden, x), -1))
+
+
+def convolutional():
+    """A small convolutional pair for images of 8 × 8."""
+    encoder = nn.Sequential(nn.Conv2d(1, 3, 4, 2, 1), nn.ELU(), nn.Flatten(), nn.Linear(48, 4))
+    decoder = nn.Sequential(
+        nn.Linear(2, 48), nn.ELU(), nn.Unflatten(1, (3, 4, 4)), nn.ConvTranspose2d(3, 1, 4, stride=2, padding=1)
+    )
+    return encoder, decoder
+
+
+def images() -> data.FactorDataset:
+    return data.arrays(torch.rand(40, 1, 8, 8, generator=torch.Generator().manual_seed(0)))
+
+
+MODELS = {
+    "dense": (lambda: custom(dense, 3, 2), lambda: data.synth_linear(samples=200)),
+    "convolutional": (lambda: custom(convolutional, (1, 8, 8), 2, likelihood=Bernoulli()), images),
+}
+
+
+@pytest.fixture(params=MODELS)
+def own(request):
+    model, dataset = MODELS[request.param]
+    return model(), dataset()
+
+
+def members_of(model, seeds=(3, 11), steps=STEPS, **changes) -> list[Member]:
+    optimizer = optimizers.Adam(lr=RATE)
+    choices = {"objective": objectives.BetaVAE(0.5), "batch": BATCH, "optimizer": optimizer} | changes
+    return grid(model=model, steps=steps, seed=list(seeds), **choices)
+
+
+def plain_loop(member: Member, dataset) -> dict[str, torch.Tensor]:
+    """What a script without this package would do: seed, build, loop."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(member.seed)
+        encoder, decoder = (half.double() for half in member.model.network.factory())
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=RATE)
+    for step in range(member.steps):
+        x = dataset.x(integers(member.seed, "index", step, (BATCH,), len(dataset))).double()
+        mean, log_variance = encoder(x).chunk(2, -1)
+        noise = normal(member.seed, "noise", step, (BATCH, 2), dtype=torch.float64)
+        output = decoder(mean + (log_variance / 2).exp() * noise)
+        if isinstance(member.model.likelihood, Bernoulli):
+            error = functional.binary_cross_entropy_with_logits(output, x, reduction="none")
+        else:
+            error = -torch.distributions.Normal(output, 1.0).log_prob(x)
+        kl = 0.5 * (mean**2 + log_variance.exp() - log_variance - 1).sum(1).mean()
+        optimizer.zero_grad()
+        (error.flatten(1).sum(1).mean() + 0.5 * kl).backward()
+        optimizer.step()
+    found = {f"encoder.{name}": tensor for name, tensor in encoder.state_dict().items()}
+    return found | {f"decoder.{name}": tensor for name, tensor in decoder.state_dict().items()}
+
+
+def test_members_equal_a_plain_loop_together_and_alone(own, monkeypatch):
+    model, dataset = own
+    members = members_of(model)
+    monkeypatch.setattr(cohort, "stacking_pays", lambda model, device: True)
+    assert len(cohorts(members, torch.device("cpu"))) == 1
+    together = train(members, dataset, dtype=torch.float64)
+    for position, member in enumerate(members):
+        expected = plain_loop(member, dataset)
+        for trained in (together.trained[position], train([member], dataset, dtype=torch.float64).trained[0]):
+            found = trained.weights | trained.buffers
+            assert found.keys() == expected.keys()
+            for name, tensor in expected.items():
+                assert (found[name] - tensor).abs().max() < 1e-10, name
+    assert {trained.status for trained in together.trained} == {"trained"}
+
+
+def test_first_weights_are_the_factorys_own(own):
+    model, dataset = own
+    assert isinstance(model.network, SelfInitialised)
+    assert not isinstance(models.linear(3, 2).network, SelfInitialised)
+    together = train(members_of(model, (5, 6, 5), steps=0), dataset)
+    alone = train(members_of(model, (6,), steps=0), dataset)
+    for seed, population, position in ((5, together, 0), (6, together, 1), (5, together, 2), (6, alone, 0)):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            halves = dict(zip(("encoder", "decoder"), model.network.factory(), strict=True))
+        trained = population.trained[position]
+        found = trained.weights | trained.buffers
+        for half, module in halves.items():
+            for name, tensor in module.state_dict().items():
+                assert torch.equal(found[f"{half}.{name}"], tensor), name
+    first, second = (trained.weights for trained in together.trained[:2])
+    assert any(not torch.equal(first[name], second[name]) for name in first)
+
+
+class WithScorer:
+    """An objective that adds a module of its own."""
+
+    def networks(self, model):
+        return Trainable({**model.modules(), "scorer": nn.Linear(model.latents, 1)})
+
+    def draws(self, batch, latents):
+        return objectives.BetaVAE().draws(batch, latents)
+
+    def loss(self, networks, batch, draws, step):
+        terms = elbo(networks, batch.x, draws["noise"])
+        return Terms(terms.reconstruction + networks["scorer"](terms.sample).square().mean(), {})
+
+
+def test_modules_that_an_objective_adds_start_as_they_always_do():
+    from axiswise.population.step import program, start
+
+    built = program(custom(dense, 3, 2), WithScorer(), optimizers.Adam(), 10, shared=False, stacked=True)
+    seeds = torch.tensor([1, 2])
+    state = start(built, seeds, torch.float32)
+    slot = next(slot for slot in built.slots["model"] if (slot.module, slot.name) == ("scorer", "weight"))
+    expected = models.initialise(nn.Linear(2, 1), "scorer", seeds)["weight"]
+    assert torch.equal(state.weights["model"][:, slot.start : slot.stop], expected.flatten(1))
+
+
+def test_evaluation_uses_running_statistics(own):
+    model, dataset = own
+    population = train(members_of(model), dataset, dtype=torch.float64)
+    x = dataset.x(torch.arange(6)).double()
+    codes = population.encode(x).mean
+    for position in range(2):
+        encoder, decoder = population.member(position)
+        assert not encoder.training
+        assert (codes[position] - encoder(x).mean).abs().max() < 1e-12
+        assert (population.decode(codes)[position] - decoder(codes[position])).abs().max() < 1e-12
+    assert (population.encode(x[:1]).mean - codes[:, :1]).abs().max() < 1e-12
+
+
+# Storing, loading, resuming.
+
+
+def test_a_stored_model_is_loaded_with_its_factory(own, tmp_path):
+    model, dataset = own
+    trained = train(members_of(model, steps=2), dataset, out=tmp_path / "run")
+    factory = model.network.factory
+    loaded = load(tmp_path / "run", model=factory)
+    by_member = {one.member: one for one in loaded.trained}
+    for expected in trained.trained:
+        found = by_member[expected.member]
+        assert found.member.model == model
+        assert all(torch.equal(found.weights[name], weight) for name, weight in expected.weights.items())
+        assert all(torch.equal(found.buffers[name], buffer) for name, buffer in expected.buffers.items())
+    x = dataset.x(torch.arange(4))
+    one = trained.trained[0].member
+    position = loaded.members.index(one)
+    assert torch.equal(loaded.encode(x).mean[position], trained.encode(x).mean[0])
+    calls = []
+    train(members_of(model, steps=2), dataset, out=tmp_path / "run", on_history=calls.append)
+    assert calls == []
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "run" / "members").iterdir())
+    assert factory_name(factory).encode() in stored
+
+
+def test_several_factories_may_be_handed_back(tmp_path):
+    square = data.synth_linear(samples=50)
+    both = [
+        Member(custom(dense, 3, 2), objectives.BetaVAE(), steps=1),
+        Member(custom(other, 3, 2), objectives.BetaVAE(), steps=1),
+    ]
+    train(both, square).save(tmp_path / "run")
+    assert {one.model.network.factory for one in load(tmp_path / "run", model=[dense, other]).members} == {dense, other}
+    with pytest.raises(
+        AxiswiseError, match=r"is built by the function .*\.other, which is stored by name only\. Got .*\.dense\."
+    ):
+        load(tmp_path / "run", model=dense)
+
+
+def other():
+    return nn.Linear(3, 4), nn.Linear(2, 3)
+
+
+def test_loading_asks_for_the_factory_by_name(tmp_path):
+    train(members_of(custom(dense, 3, 2), steps=1), data.synth_linear(samples=50), out=tmp_path / "run")
+    name = rf"{__name__.replace('.', '[.]')}\.dense"
+    with pytest.raises(
+        AxiswiseError,
+        match=rf"is built by the function {name}, which is stored by name only\. Got no function\. "
+        r"Pass it: axiswise\.load\(path, model=dense\)\.",
+    ):
+        load(tmp_path / "run")
+    with pytest.raises(AxiswiseError, match=rf"is built by the function {name}, .* Got .*\.other\. Pass it"):
+        load(tmp_path / "run", model=other)
+    with pytest.raises(AxiswiseError, match=r"`factory` must be a function defined with `def` at the top of a module"):
+        load(tmp_path / "run", model=lambda: dense())
+
+
+def wider():
+    return Encoder(), nn.Sequential(nn.Linear(2, 7), nn.Tanh(), nn.Linear(7, 3))
+
+
+def without_bias():
+    return Encoder(), nn.Sequential(nn.Linear(2, 5, bias=False), nn.Tanh(), nn.Linear(5, 3))
+
+
+@pytest.mark.parametrize(("changed", "found"), [(wider, r"\(7,\)"), (without_bias, "none")])
+def test_a_factory_that_changed_under_its_name_is_refused(tmp_path, monkeypatch, changed, found):
+    square = data.synth_linear(samples=50)
+    train(members_of(custom(dense, 3, 2), steps=1), square, out=tmp_path / "run")
+    monkeypatch.setattr(changed, "__qualname__", "dense")
+    message = (
+        rf"dense must build the parameters that are stored: 'decoder.0.bias' has shape \(5,\)\. Got {found}\. Pass"
+    )
+    with pytest.raises(AxiswiseError, match=message):
+        load(tmp_path / "run", model=changed)
+    with pytest.raises(AxiswiseError, match=message):
+        train(members_of(custom(changed, 3, 2), steps=1), square, out=tmp_path / "run")
+
+
+class Stop(Exception):
+    """Stands for whatever ends a process."""
+
+
+def interrupted(members, dataset, out, at_step):
+    def check(entry):
+        if entry.step >= at_step:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(members, dataset, out=out, on_history=check)
+
+
+@pytest.fixture
+def _saving_often(monkeypatch):
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 3)
+
+
+@pytest.mark.usefixtures("_saving_often")
+def test_resuming_is_invisible(tmp_path):
+    dataset = data.synth_linear(samples=200)
+    members = members_of(custom(dense, 3, 2), history=1)
+    whole = train(members, dataset)
+    interrupted(members, dataset, tmp_path / "run", 7)
+    assert list((tmp_path / "run" / "cohorts").iterdir())
+    # Asking for one of two resumes the cohort as it was begun: the other is rebuilt with the factory that came along.
+    resumed = train(members[:1], dataset, out=tmp_path / "run")
+    assert_bit_equal(resumed, Population(whole.trained[:1]))
+    assert_bit_equal(train(members, dataset, out=tmp_path / "run"), whole)
+
+
+def assert_bit_equal(population: Population, reference: Population):
+    for found, expected in zip(population.trained, reference.trained, strict=True):
+        for name, tensor in (expected.weights | expected.buffers).items():
+            assert torch.equal((found.weights | found.buffers)[name], tensor), name
+
+
+@pytest.mark.usefixtures("_saving_often")
+def test_cohorts_of_another_factory_are_left_alone(tmp_path):
+    square = data.synth_linear(samples=50)
+    interrupted(members_of(custom(dense, 3, 2), history=1), square, tmp_path / "run", 7)
+    before = {path: path.read_bytes() for path in (tmp_path / "run" / "cohorts").iterdir()}
+    assert before
+    train(members_of(custom(other, 3, 2), steps=2), square, out=tmp_path / "run")
+    assert {path: path.read_bytes() for path in (tmp_path / "run" / "cohorts").iterdir()} == before
+
+
+# What is refused, and what is not.
+
+
+def with_dropout():
+    return nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 4)), nn.Linear(2, 3)
+
+
+def with_dropout_in_the_decoder():
+    return nn.Linear(3, 4), nn.Sequential(nn.Sequential(nn.Linear(2, 8), nn.AlphaDropout(0.1)), nn.Linear(8, 3))
+
+
+def with_random_slopes():
+    return nn.Sequential(nn.Linear(3, 4), nn.RReLU()), nn.Linear(2, 3)
+
+
+class Noisy(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) + torch.randn_like(x[:, :1])
+
+
+def with_noise():
+    return Noisy(3, 4), nn.Linear(2, 3)
+
+
+def with_functional_dropout():
+    return nn.Linear(3, 4), FunctionalDropout(2, 3)
+
+
+class FunctionalDropout(nn.Linear):
+    def forward(self, x):
+        return functional.dropout(super().forward(x), 0.1, self.training)
+
+
+def too_narrow():
+    return nn.Linear(3, 2), nn.Linear(2, 3)
+
+
+def too_wide():
+    return nn.Linear(3, 4), nn.Linear(2, 6)
+
+
+def another_shape():
+    return nn.Linear(7, 4), nn.Linear(2, 3)
+
+
+class Two(nn.Linear):
+    def forward(self, x):
+        return tuple(super().forward(x).chunk(2, -1))
+
+
+def two_tensors():
+    return Two(3, 4), nn.Linear(2, 3)
+
+
+def alone():
+    return nn.Linear(3, 4)
+
+
+def functions():
+    return torch.tanh, torch.tanh
+
+
+SHARED = nn.Linear(3, 4)
+
+
+def always_the_same():
+    return SHARED, nn.Linear(2, 3)
+
+
+def unrepeatable():
+    unrepeatable.calls = getattr(unrepeatable, "calls", 0) + 1
+    encoder = nn.Linear(3, 4)
+    nn.init.constant_(encoder.weight, unrepeatable.calls)
+    return encoder, nn.Linear(2, 3)
+
+
+def sharing():
+    encoder, decoder = nn.Linear(4, 4), nn.Linear(4, 4)
+    decoder.weight = encoder.weight
+    return encoder, decoder
+
+
+def frozen():
+    return nn.Linear(3, 4).requires_grad_(False), nn.Linear(2, 3)
+
+
+def lazy():
+    return nn.LazyLinear(4), nn.Linear(2, 3)
+
+
+def without_parameters():
+    return nn.Linear(3, 4), nn.Identity()
+
+
+def tied():
+    encoder = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    encoder[1].weight = encoder[0].weight
+    return encoder, nn.Linear(2, 4)
+
+
+REFUSED = {
+    with_dropout: r"Modules of with_dropout must not draw random numbers of their own\. Got Dropout\(p=0\.5, "
+    r"inplace=False\) at encoder\.1\. Remove it or set p=0; noise belongs in an objective's draws\.",
+    with_dropout_in_the_decoder: r"Got AlphaDropout\(p=0\.1, inplace=False\) at decoder\.0\.1\. Remove it",
+    with_random_slopes: r"Got RReLU\(.*\) at encoder\.1\. Remove it",
+    with_noise: r"must not draw random numbers of their own\. Got encoder, whose forward pass does\. Remove that;",
+    with_functional_dropout: r"must not draw random numbers of their own\. Got decoder, whose forward pass does\.",
+    too_narrow: r"The encoder of too_narrow must turn shape \(2, 3\) into a tensor of shape \(2, 4\), which the "
+    r"posterior reads\. Got \(2, 2\)\.",
+    too_wide: r"The decoder of too_wide must turn shape \(2, 2\) into a tensor of shape \(2, 3\), which the likelihood "
+    r"reads\. Got \(2, 6\)\.",
+    another_shape: r"The encoder of another_shape must take a tensor of shape \(2, 3\)\. Got RuntimeError: mat1 and",
+    two_tensors: r"The encoder of two_tensors must turn shape .* into a tensor of shape \(2, 4\), .*\. Got tuple\.",
+    alone: r"alone must return a pair of torch\.nn\.Modules, encoder and decoder\. Got Linear",
+    functions: r"functions must return a pair of torch\.nn\.Modules, encoder and decoder\. Got tuple",
+    always_the_same: r"always_the_same must build fresh modules at every call.* Got an encoder that is the same object",
+    unrepeatable: r"unrepeatable must build fresh modules at every call, with equal weights after equal torch",
+    frozen: r"The encoder of frozen must be trainable as a whole\. Got parameters without gradients weight, bias\. Reg",
+    lazy: r"The encoder of lazy must be trainable as a whole\. Got lazy tensors weight, bias\. Write down their sizes",
+    without_parameters: r"The decoder of without_parameters must be trainable as a whole\. Got no parameters\. Give it",
+}
+
+
+@pytest.mark.parametrize(("factory", "message"), REFUSED.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_refuses_what_cannot_be_trained_as_a_member(factory, message):
+    with pytest.raises(AxiswiseError, match=message):
+        custom(factory, 3, 2)
+
+
+def test_refuses_parameters_that_are_held_twice():
+    with pytest.raises(AxiswiseError, match=r"an encoder and a decoder with parameters of their own\. Got 1 that both"):
+        custom(sharing, 4, 4)
+    with pytest.raises(AxiswiseError, match=r"Got tied parameters or non-persistent buffers 1\.weight\. Let each be"):
+        custom(tied, 4, 2)
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [lambda: dense(), partial(dense), Encoder().forward, type("Factory", (), {"__call__": dense})()],
+    ids=repr,
+)
+def test_refuses_functions_that_a_name_does_not_identify(factory):
+    message = (
+        r"`factory` must be a function defined with `def` at the top of a module, because it is stored by its name"
+    )
+    with pytest.raises(AxiswiseError, match=message):
+        custom(factory, 3, 2)
+    with pytest.raises(AxiswiseError, match=message):
+        Custom(factory, (3,), 2, (4, 1))
+
+
+def test_refuses_nested_functions():
+    def nested():
+        return nn.Linear(3, 4), nn.Linear(2, 3)
+
+    with pytest.raises(AxiswiseError, match=r"Got <function test_refuses_nested_functions\.<locals>\.nested at .*>"):
+        custom(nested, 3, 2)
+
+
+def test_refuses_sizes_below_one():
+    with pytest.raises(AxiswiseError, match=r"`latents` of custom must be a whole number of at least 1\. Got 0\."):
+        custom(dense, 3, 0)
+    with pytest.raises(AxiswiseError, match=r"`inputs` of custom must be a whole number of at least 1\. Got 0\."):
+        custom(dense, 0, 2)
+
+
+def test_another_posterior_needs_another_declaration():
+    moved = VAE(custom(other, 3, 2).network, posterior=Full())
+    message = (
+        r"other was declared for a posterior of 4 numbers for each observation\. Got one of 5\. Build the model with"
+    )
+    with pytest.raises(AxiswiseError, match=message):
+        moved.modules()
+
+
+def silent():
+    return nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.0), nn.Linear(8, 4)), nn.Linear(2, 3)
+
+
+def test_dropout_of_nothing_trains():
+    trained = train(members_of(custom(silent, 3, 2), steps=3), data.synth_linear(samples=50))
+    assert {one.status for one in trained.trained} == {"trained"}
+
+
+def test_leaves_pytorchs_generator_alone():
+    before = torch.get_rng_state()
+    model = custom(dense, 3, 2)
+    model.modules()
+    train(members_of(model, steps=1), data.synth_linear(samples=50))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_script_names_its_factory_as_others_import_it(monkeypatch):
+    """What a script trained can be loaded by whoever imports the function from it; a notebook has no such name."""
+    monkeypatch.setattr(other, "__module__", "__main__")
+    script, module, notebook = (ModuleType("__main__") for _ in range(3))
+    script.__file__ = "/home/somebody/networks.py"
+    module.__spec__ = ModuleSpec("project.networks", None)
+    for main, name in ((script, "networks"), (module, "project.networks"), (notebook, "__main__")):
+        monkeypatch.setitem(sys.modules, "__main__", main)
+        assert factory_name(other) == f"{name}.other"

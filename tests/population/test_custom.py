@@ -434,7 +434,7 @@ def test_refuses_parameters_that_are_held_twice():
 @pytest.mark.parametrize(
     "factory",
     [lambda: dense(), partial(dense), Encoder().forward, type("Factory", (), {"__call__": dense})()],
-    ids=repr,
+    ids=["lambda", "partial", "method", "object"],
 )
 def test_refuses_functions_that_a_name_does_not_identify(factory):
     message = (

@@ -13,7 +13,7 @@ from axiswise import distributions, objectives
 from axiswise.distributions import Bernoulli, Gaussian, estimators
 from axiswise.errors import AxiswiseError
 from axiswise.models import conv64, custom, dcgan64, linear, mlp
-from axiswise.numerics.optimizers import AdaGrad, Adam
+from axiswise.numerics.optimizers import SGD, AdaGrad, Adam
 from axiswise.numerics.schedules import Cosine, Linear
 from axiswise.objectives import BetaVAE, Decomposed
 from axiswise.population import Member
@@ -61,6 +61,7 @@ MEMBERS = [
         history=2,
     ),
     Member(conv64(3, 4, likelihood=Bernoulli()), BetaVAE(), steps=1, optimizer=Adam(lr=1, beta1=0)),
+    Member(linear(3, 2), BetaVAE(), steps=1, optimizer=SGD(lr=0.1, momentum=0.9)),
     Member(conv64(dense=128, dense_activation=False, decoder=(64, 64, 32)), BetaVAE(), steps=1),
     Member(dcgan64(), BetaVAE(), steps=1),
     Member(custom(small, 3, 2), BetaVAE(), steps=1),

@@ -85,7 +85,13 @@ def test_a_folder_of_another_study_is_refused(tmp_path):
 
 def test_list_shows_every_study():
     lines = CliRunner().invoke(app, ["list"]).output.splitlines()
-    assert [line.split()[0] for line in lines] == ["quickstart", "rolinek2019.table_s4", "rolinek2019.figure_s4"]
+    assert [line.split()[0] for line in lines] == [
+        "quickstart",
+        "objectives",
+        "mathieu2019.figure_3",
+        "rolinek2019.table_s4",
+        "rolinek2019.figure_s4",
+    ]
 
 
 def test_data_commands(tmp_path):

@@ -94,8 +94,9 @@ def test_hyperparameters_are_the_fields_declared_so():
 
     warm = Linear(0.0, 1.0, steps=5)
     assert hyperparameters(BetaVAE(warm)) == {"beta": warm}
-    assert hyperparameters(Adam(lr=warm)) == {"lr": warm, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
-    assert hyperparameters(AdaGrad(eps=0)) == {"lr": 1e-2, "eps": 0}
+    none = {"weight_decay": 0.0, "clip": 0.0}
+    assert hyperparameters(Adam(lr=warm)) == {"lr": warm, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, **none}
+    assert hyperparameters(AdaGrad(eps=0)) == {"lr": 1e-2, "eps": 0, **none}
     assert hyperparameters(Structured()) == {}
 
 

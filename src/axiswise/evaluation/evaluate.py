@@ -249,10 +249,9 @@ def _own(field: Any, row: int, members: int) -> Any:
     if isinstance(field, str | bool | int | float) or field is None:
         return None if isinstance(field, float) and not math.isfinite(field) else field
     array = _array(field)
-    array = array[row] if array.ndim and len(array) == members else array
+    array = np.asarray(array[row] if array.ndim and len(array) == members else array)
     if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-        missing, array = ~np.isfinite(array), array.astype(object)
-        array[missing] = None
+        array = np.where(np.isfinite(array), array.astype(object), None)
     return array.tolist()
 
 

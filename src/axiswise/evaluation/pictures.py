@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from axiswise.data import FactorDataset
-from axiswise.numerics import permutation
+from axiswise.distributions import Deterministic
+from axiswise.numerics import normal, permutation
 from axiswise.population import Group, Population
 from axiswise.records import write_tensors
 from axiswise.shapes import Tensor
@@ -64,13 +65,20 @@ def store_arrays(population: Population, dataset: FactorDataset, out: str | Path
 def _traversals(group: Group, dataset: FactorDataset, points: Tensor) -> dict[str, np.ndarray]:
     """Each member's images as one latent at a time moves through the prior's range, and each latent's KL."""
     posterior = group.encode(dataset.x(points))
-    kl = group.prior.kl(posterior, posterior.mean).per_latent.mean(1)
+    kl = torch.full_like(posterior.mean[:, 0], torch.nan)
+    if not isinstance(group.model.posterior, Deterministic):
+        noise = normal(0, "pictures", 0, tuple(posterior.mean.shape), dtype=posterior.mean.dtype)
+        sample = posterior.sample(noise.to(posterior.mean.device))
+        kl = group.prior.kl(posterior, sample).per_latent.mean(1)
     active = posterior.variance.mean(1) < ACTIVE_BELOW
     latents, base = group.model.latents, posterior.mean[:, 0]
     values = torch.from_numpy(TRAVERSAL).to(base)
     moved = base[:, None, None, :].repeat(1, latents, len(values), 1)
+    # Codes without noise have no prior to measure by: there a unit is the standard deviation of the code itself.
+    noisy = not isinstance(group.model.posterior, Deterministic)
+    units = torch.ones_like(base) if noisy else posterior.mean.std(1)
     for latent in range(latents):
-        moved[:, latent, :, latent] = values
+        moved[:, latent, :, latent] = units[:, latent, None] * values
     images = group.decode(moved.flatten(1, 2)).unflatten(1, (latents, len(values)))
     stored: dict[str, np.ndarray] = {}
     for row, trained in enumerate(group.trained):

@@ -29,7 +29,7 @@ MEASURES = (mig, dto, loss, reconstruction, kl)
 
 
 def successive_sprites() -> FactorDataset:
-    """dSprites with Laplace transitions, for objectives that train on pairs."""
+    """The sprites with Laplace transitions, for objectives that train on pairs."""
     return transitions(dsprites(), "laplace")
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -224,16 +224,13 @@ def _training(section: Section) -> Iterator[Picture]:
     lines = [
         figures.Line(
             stored[member.run][f"{member.address}/step"],
-            {
-                term: stored[member.run][f"{member.address}/{term}"]
-                for term in LOSS_TERMS
-                if f"{member.address}/{term}" in stored[member.run]
-            },
+            _scalar_terms(stored[member.run], member.address),
             finite(member.settings[swept]) if swept else math.nan,
         )
         for member in has
     ]
-    terms = [term for term in LOSS_TERMS if any(term in line.terms for line in lines)]
+    found = {term: None for line in lines for term in line.terms}
+    terms = sorted(found, key=lambda term: LOSS_TERMS.index(term) if term in LOSS_TERMS else len(LOSS_TERMS))
     if terms:
         yield Picture(
             "training",
@@ -260,6 +257,12 @@ def _training(section: Section) -> Iterator[Picture]:
             "rise, and passive ones, which stay near zero (grey)." + _choice(shown, told),
             f"KL of each latent over training for {len(shown)} members",
         )
+
+
+def _scalar_terms(stored: Mapping[str, np.ndarray], address: str) -> dict[str, np.ndarray]:
+    """A member's recorded terms that are one number a step, by name; one that was never a number is left out."""
+    own = {name.removeprefix(f"{address}/"): term for name, term in stored.items() if name.startswith(f"{address}/")}
+    return {name: term for name, term in own.items() if name != "step" and term.ndim == 1 and np.isfinite(term).any()}
 
 
 def _title(section: Section, member: Member, standing: str) -> str:

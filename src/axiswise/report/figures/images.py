@@ -37,7 +37,7 @@ def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: n
     Arguments:
         images: The decoded images (z, t, c, h, w).
         values: The values that the latent takes (t,).
-        kl: Each latent's KL divergence in nats (z,).
+        kl: Each latent's KL divergence in nats (z,); NaN for codes without noise, which have none.
         active: Whether each latent is active (z,).
         title: What to write above.
     """
@@ -54,9 +54,8 @@ def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: n
     axes.set_yticks((np.arange(len(order)) + 0.5) * tall - 0.5, [""] * len(order))
     axes.tick_params(length=0, labelsize=7)
     for place, latent in enumerate(order):
-        words = f"z{latent}  {number(float(kl[latent]), float(kl.max()))} nats" + (
-            "" if active[latent] else "\npassive"
-        )
+        nats = f"  {number(float(kl[latent]), float(kl.max()))} nats" if np.isfinite(kl[latent]) else ""
+        words = f"z{latent}{nats}" + ("" if active[latent] else "\npassive")
         at = (-0.012, 1 - (place + 0.5) / len(order))
         colour = INK if active[latent] else "#b0b8c1"
         axes.annotate(words, at, xycoords="axes fraction", ha="right", va="center", fontsize=7, color=colour)

@@ -251,7 +251,8 @@ def _own(field: Any, row: int, members: int) -> Any:
     array = _array(field)
     array = np.asarray(array[row] if array.ndim and len(array) == members else array)
     if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-        array = np.where(np.isfinite(array), array.astype(object), None)
+        known, array = np.isfinite(array), array.astype(object)
+        array = np.where(known, array, np.array(None, dtype=object))
     return array.tolist()
 
 

@@ -286,3 +286,22 @@ def test_posteriors_are_vectorised_and_traced(posterior):
         alone = member.clone().requires_grad_()
         (expected,) = torch.autograd.grad(loss(alone), alone)
         torch.testing.assert_close(replayed[row], expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", [Diagonal(), Full()], ids=repr)
+def test_pairwise_densities_are_those_of_each_pair(family):
+    """Also where posteriors are sharp, in single precision: the expanded square must not lose its digits."""
+    heads = doubles(2, 5, family.outputs(3), seed=31)
+    heads[..., 3:6] = heads[..., 3:6] - 10.0  # variances about 5e-5
+    q, z = family.unpack(heads), doubles(2, 4, 3, seed=32)
+    found = q.log_densities(z)
+    assert found.shape == (2, 4, 5)
+    for member in range(2):
+        for j in range(4):
+            for i in range(5):
+                expected = type(q)(*(part[member, i] for part in q)).log_density(z[member, j])
+                torch.testing.assert_close(found[member, j, i], expected, rtol=1e-9, atol=0.0)
+    single = type(q)(*(part.float() for part in q)).log_densities(z.float())
+    assert single.dtype == torch.float32
+    exact = type(q)(*(part.float().double() for part in q)).log_densities(z.float().double())
+    torch.testing.assert_close(single.double(), exact, rtol=3e-6, atol=0.0)

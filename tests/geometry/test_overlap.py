@@ -106,7 +106,7 @@ def test_identical_encodings_tell_nothing():
 def test_encodings_apart_tell_everything():
     q = DiagonalParameters(100.0 * torch.arange(64).double()[:, None], torch.zeros(64, 1).double())
     found = overlap(q, q.sample(normal(0, "test", 0, (64, 1), dtype=torch.float64)), StandardNormal())
-    assert abs(found.information - math.log(64)) < 1e-13
+    assert abs(found.information - math.log(64)) < 1e-9  # thousands of standard deviations apart, squared, cancel
 
 
 @pytest.mark.parametrize("deviation", [0.3, 0.7])
@@ -228,17 +228,16 @@ def test_blocks_change_nothing_and_bound_the_memory(make, numbers, monkeypatch):
     sizes = []
 
     class Watched(type(q)):
-        def log_density(self, z):
+        def log_densities(self, z):
             sizes.append(z[..., 0].numel() * max(field.numel() for field in self) // len(z))
-            return super().log_density(z)
+            return super().log_densities(z)
 
     monkeypatch.setattr(importlib.import_module("axiswise.geometry.overlap"), "PAIRS_AT_ONCE", numbers)
     for ours, theirs in zip(overlap(Watched(*q), samples, StandardNormal()), whole, strict=True):
         assert (ours - theirs).abs().max() < 1e-12
     one = max(field.numel() for field in q) // 3  # the densities of one point of one member: a block is no smaller
-    blocks = sizes[1:]  # the first is the samples' own densities
-    assert max(blocks) <= max(numbers, one)
-    assert len(blocks) <= 2 * math.ceil(3 * 17 * one / max(numbers, one)) * 2
+    assert max(sizes) <= max(numbers, one)
+    assert len(sizes) <= 2 * math.ceil(3 * 17 * one / max(numbers, one)) * 2
 
 
 def test_single_precision_is_near_double():

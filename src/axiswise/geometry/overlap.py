@@ -94,7 +94,7 @@ def _aggregate_log_density(posterior: Parameters, z: Float[Tensor, "... m z"]) -
         z.reshape(members, *z.shape[leading:]).split(together), *(f.split(together) for f in flat), strict=True
     ):
         at_once = max(1, PAIRS_AT_ONCE // (numbers * len(rows)))
-        mixture = kind(*(field[:, None] for field in own))  # (p, 1, n, z) against (p, m, 1, z)
-        parts = [mixture.log_density(part[:, :, None]).double().logsumexp(-1) for part in rows.split(at_once, 1)]
+        mixture = kind(*own)
+        parts = [mixture.log_densities(part.double()).logsumexp(-1) for part in rows.split(at_once, 1)]
         found.append(torch.cat(parts, 1))
     return torch.cat(found).reshape(z.shape[:-1]) - math.log(count)

@@ -77,7 +77,7 @@ class InclusiveKL:
         """The formula above; the batch itself, `posterior` and `sample`, is not used."""
         if not len(prior_sample):
             raise AxiswiseError("InclusiveKL needs draws of the prior. Got none; pass `prior_samples(batch)` of them.")
-        log_densities = aggregate.log_density(prior_sample[:, None])
+        log_densities = aggregate.log_densities(prior_sample)
         count = log_densities.shape[-1]
         gaps = prior.log_density(prior_sample) - (log_densities.logsumexp(-1) - math.log(count))
         # With shares w_i of the sum over i, q_i / q̄ = m w_i: the variance is had without leaving the logarithms.
@@ -136,7 +136,7 @@ class ExclusiveKL:
     ) -> Estimate:
         """The formula above; `aggregate` and `prior_sample` are not used."""
         batch = len(sample)
-        weighted = posterior.log_density(sample[:, None]) + _log_weights(batch, size, sample)
+        weighted = posterior.log_densities(sample) + _log_weights(batch, size, sample)
         value = (weighted.logsumexp(-1) - prior.log_density(sample)).mean()
         if batch == size:
             return Estimate(value, torch.zeros_like(value))
@@ -170,7 +170,7 @@ def aggregate_log_density(posterior: Parameters, sample: Float[Tensor, "n z"], s
         >>> torch.allclose(aggregate_log_density(q, q.mean, size=100), q.log_density(q.mean))
         True
     """
-    return (posterior.log_density(sample[:, None]) + _log_weights(len(sample), size, sample)).logsumexp(-1)
+    return (posterior.log_densities(sample) + _log_weights(len(sample), size, sample)).logsumexp(-1)
 
 
 def _log_weights(batch: int, size: int, like: Tensor) -> Float[Tensor, "n n"]:

@@ -100,5 +100,5 @@ def total_correlation(
         0.693147...
     """
     marginals = normal_log_density(sample[:, None], posterior.mean, posterior.log_variance)
-    joint = (log_weights + posterior.log_density(sample[:, None])).logsumexp(-1)
+    joint = (log_weights + posterior.log_densities(sample)).logsumexp(-1)
     return (joint - (log_weights[..., None] + marginals).logsumexp(-2).sum(-1)).mean()

@@ -49,6 +49,10 @@ class DeterministicParameters(NamedTuple):
             "as the posterior, or an objective and measures that ask for means or samples alone."
         )
 
+    def log_densities(self, z: Float[Tensor, "*p m z"]) -> Float[Tensor, "*p m n"]:
+        """Raises: there are none."""
+        return self.log_density(z)
+
 
 @dataclass(frozen=True)
 class Deterministic:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from axiswise.numerics.gaussian import LOG_TWO_PI
+from axiswise.numerics.gaussian import LOG_TWO_PI, normal_log_density
 from axiswise.shapes import Float, Tensor
 
 
@@ -36,9 +36,19 @@ class DiagonalParameters(NamedTuple):
 
     def log_density(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:
         """Σ_j log N(z_j; μ_j, σ_j²)."""
-        # Constants are added after the sum over latents, since terms with a latent axis are large between all z and x.
-        scaled = (z - self.mean) * (-0.5 * self.log_variance).exp()
-        return -0.5 * (scaled.square().sum(-1) + self.log_variance.sum(-1) + z.shape[-1] * LOG_TWO_PI)
+        return normal_log_density(z, self.mean, self.log_variance).sum(-1)
+
+    def log_densities(self, z: Float[Tensor, "*p m z"]) -> Float[Tensor, "*p m n"]:
+        """Log q(z_j | x_i) for every j and i, by one matrix product, [z², z] · [−½ σ⁻², μ σ⁻²]ᵀ, and constants.
+
+        The product takes a fifth of the time of differences. It expands a square whose terms cancel where σ is small,
+        so it is done in double precision.
+        """
+        mean, log_variance, points = (part.double() for part in (self.mean, self.log_variance, z))
+        precision = torch.exp(-log_variance)
+        constants = -0.5 * (mean.square() * precision + log_variance + LOG_TWO_PI).sum(-1)
+        factors = torch.cat((-0.5 * precision, mean * precision), -1)
+        return (torch.cat((points.square(), points), -1) @ factors.mT + constants[..., None, :]).to(z.dtype)
 
 
 @dataclass(frozen=True)

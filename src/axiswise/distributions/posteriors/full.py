@@ -43,6 +43,12 @@ class FullParameters(NamedTuple):
         noise = torch.linalg.solve_triangular(self.cholesky, deviation, upper=False)[..., 0]
         return -0.5 * (z.shape[-1] * LOG_TWO_PI + noise.square().sum(-1)) - self._log_diagonal()
 
+    def log_densities(self, z: Float[Tensor, "*p m z"]) -> Float[Tensor, "*p m n"]:
+        """Log q(z_j | x_i) for every j and i."""
+        return FullParameters(self.mean[..., None, :, :], self.cholesky[..., None, :, :, :]).log_density(
+            z[..., None, :]
+        )
+
     def _log_diagonal(self) -> Float[Tensor, "..."]:
         """Half the log-determinant of the covariance."""
         return self.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)

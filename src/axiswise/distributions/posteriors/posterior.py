@@ -47,6 +47,10 @@ class Parameters(Protocol):
         """Log q(z | x), summed over latents."""
         ...
 
+    def log_densities(self, z: Float[Tensor, "*p m z"]) -> Float[Tensor, "*p m n"]:
+        """Log q(z_j | x_i) of every z under every posterior, whose axes are (…, n, z)."""
+        ...
+
 
 @runtime_checkable
 class Posterior(Protocol):

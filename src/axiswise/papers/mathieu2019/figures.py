@@ -112,8 +112,9 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, field: str | None) -> d
 @picture
 def figure_3(densities: dict[tuple[float, float], np.ndarray], rows: Sequence[dict[str, Any]]) -> Figure:
     """Densities of the aggregate posterior over the grid of α and β, and the two quantities they are judged by."""
-    figure = Figure(figsize=(WIDTH, 9.2), layout="constrained")
-    halves: Any = figure.subfigures(2, 1, height_ratios=(2.4, 1.0))
+    figure = Figure(figsize=(WIDTH, 8.4), layout="constrained")
+    halves: Any = figure.subfigures(2, 1, height_ratios=(1.7, 1.0))
+    cell = ((EDGE[1] - EDGE[0]) / CELLS) ** 2
     axes = halves[0].subplots(len(ALPHAS), len(BETAS), squeeze=False)
     for row, alpha in enumerate(reversed(ALPHAS)):
         for column, beta in enumerate(BETAS):
@@ -122,6 +123,8 @@ def figure_3(densities: dict[tuple[float, float], np.ndarray], rows: Sequence[di
             axis.set_xticks([0, 1] if row == len(ALPHAS) - 1 else [])
             axis.set_yticks([0, 1] if column == 0 else [])
             axis.grid(visible=False)
+            if (inside := densities[alpha, beta].sum() * cell) < 0.5:
+                axis.text(0.5, 0.5, f"{inside:.0%} of the mass\nin the frame", color="white", ha="center", va="center")
             if row == 0:
                 axis.set_title(f"β = {beta:g}")
             if column == 0:
@@ -138,7 +141,11 @@ def figure_3(densities: dict[tuple[float, float], np.ndarray], rows: Sequence[di
             axis.plot(BETAS, bounds[:, 0], marker="o", markersize=3, color=colour, label=f"α = {alpha:g}")
             axis.fill_between(BETAS, bounds[:, 1], bounds[:, 2], color=colour, alpha=0.2, linewidth=0)
         axis.set(xscale="log", xlabel="β", title=label)
+        axis.set_xticks(BETAS, [f"{beta:g}" for beta in BETAS])
+        axis.minorticks_off()
     charts[1].set_yscale("log")
+    charts[1].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    charts[1].minorticks_off()
     charts[0].legend()
     return figure
 

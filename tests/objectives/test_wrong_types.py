@@ -17,13 +17,15 @@ from axiswise.distributions import Gaussian
 from axiswise.models import conv64, linear, mlp
 from axiswise.numerics.optimizers import AdaGrad, Adam
 from axiswise.numerics.schedules import Cosine, Linear
-from axiswise.objectives import BetaVAE
+from axiswise.objectives import DIPVAE, BetaVAE, DeterministicELBO
 """
 
 EXPECTED = {
     "Gaussian(0)": "`scale` of a Gaussian likelihood must be a positive number. Got 0.",
     "BetaVAE('4')": "`beta` of BetaVAE must be a finite number of at least 0.0. Got '4'.",
     "BetaVAE(None)": "`beta` of BetaVAE must be a finite number of at least 0.0. Got None.",
+    "DIPVAE(variant='III')": '`variant` of DIPVAE must be "I" or "II". Got \'III\'.',
+    "DeterministicELBO(hessian=None)": "`hessian` of DeterministicELBO must be one of gauss-newton, full. Got None.",
     "Adam(lr='fast')": "`lr` of Adam must be a finite number of at least 0.0. Got 'fast'.",
     "Adam(beta2=[0.9])": "`beta2` of Adam must be a finite number of at least 0.0 and below 1.0. Got [0.9].",
     "AdaGrad(eps=None)": "`eps` of AdaGrad must be a finite number of at least 0.0. Got None.",

@@ -40,9 +40,10 @@ class Adversarial:
         terms = elbo(networks, batch.x, draws["noise"])
         code = terms.sample
         real = networks["discriminator"](code).mean()
-        permuted = code.detach().gather(0, draws["order"].argsort(0))
+        # Nothing is detached: it is the step that keeps either loss from moving the other's weights.
+        permuted = code.gather(0, draws["order"].argsort(0))
         discriminate = networks["discriminator"]
-        adversary = nn.functional.softplus(-discriminate(code.detach())).mean()
+        adversary = nn.functional.softplus(-discriminate(code)).mean()
         adversary = adversary + nn.functional.softplus(discriminate(permuted)).mean()
         return Terms(terms.reconstruction + terms.kl + self.gamma * real, terms.parts(), adversary)
 

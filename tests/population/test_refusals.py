@@ -1,0 +1,104 @@
+"""Parts that do not fit together are refused by name, with the fix, before anything is trained or written."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from axiswise import data, distributions, models, objectives, train
+from axiswise.errors import AxiswiseError
+from axiswise.objectives import Draw, Terms, Trainable
+from axiswise.objectives.terms import elbo
+from axiswise.population import Member
+
+
+def refused(member_or_members, dataset, out, message):
+    members = member_or_members if isinstance(member_or_members, list) else [member_or_members]
+    with pytest.raises(AxiswiseError, match=message):
+        train(members, dataset, out=out)
+    assert not out.exists()
+
+
+def test_bernoulli_refuses_data_outside_its_range(tmp_path):
+    centred = data.arrays(torch.linspace(-1.0, 1.0, 30).reshape(10, 3))
+    model = models.linear(3, 2, likelihood=distributions.Bernoulli())
+    refused(
+        Member(model, objectives.BetaVAE(), steps=1),
+        centred,
+        tmp_path / "run",
+        r"A Bernoulli likelihood needs observations between 0.0 and 1.0. Got dataset 'arrays' with values from -1 to "
+        r"1. Rescale the data, or build the model with likelihood=Gaussian\(\).",
+    )
+
+
+@pytest.mark.parametrize(
+    ("objective", "posterior"),
+    [(objectives.PCL(), distributions.Deterministic()), (objectives.SlowVAE(), distributions.Diagonal())],
+    ids=["PCL", "SlowVAE"],
+)
+def test_objectives_of_pairs_refuse_data_without_transitions(objective, posterior, square, tmp_path):
+    refused(
+        Member(models.linear(3, 2, posterior=posterior), objective, steps=1),
+        square,
+        tmp_path / "run",
+        f"{type(objective).__name__} trains on pairs of successive observations. Got dataset 'synth_linear', which has "
+        r"no transitions. Train on `data.transitions\(dataset\)`.",
+    )
+
+
+def test_one_unsuitable_member_among_others_is_refused_before_any_trains(square, tmp_path):
+    fits = Member(models.linear(3, 2), objectives.BetaVAE(), steps=1)
+    full = Member(models.linear(3, 2, posterior=distributions.Full()), objectives.BetaTCVAE(), steps=1)
+    refused([fits, full], square, tmp_path / "run", "BetaTCVAE needs a model whose posterior is Diagonal. Got Full")
+
+
+def test_a_prior_of_other_latents_is_refused():
+    with pytest.raises(AxiswiseError, match=r"The prior Mixture is one of 2 latents. Got a network of 3. Give both"):
+        models.linear(4, 3, prior=distributions.corners(2))
+
+
+@dataclass(frozen=True)
+class Careless:
+    """A loss that does what a traced program cannot repeat."""
+
+    what: str
+
+    def networks(self, model):
+        return Trainable(model.modules())
+
+    def draws(self, batch, latents):
+        return {"noise": Draw((batch, latents))}
+
+    def loss(self, networks, batch, draws, step):
+        terms = elbo(networks, batch.x, draws["noise"])
+        total = terms.reconstruction + terms.kl
+        if self.what == "draws":
+            total = total + torch.randn_like(total)
+        elif total > 0:
+            total = 2.0 * total
+        return Terms(total, terms.parts())
+
+
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("what", ["draws", "branches"])
+def test_what_cannot_be_vectorised_is_named(what, members, square):
+    several = [Member(models.linear(3, 2), Careless(what), steps=2, seed=seed) for seed in range(members)]
+    reason = "draws its own random numbers" if what == "draws" else "branches on the value of a tensor"
+    with pytest.raises(AxiswiseError, match=reason):
+        train(several, square)
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_nan_among_the_parameters_is_found_at_the_next_entry_and_told_of_its_member(bad, square):
+    """A learning rate that overflows turns one member into NaN: its neighbour ends as if alone."""
+    from axiswise import optimizers
+    from axiswise.numerics.schedules import Linear
+
+    calm, wild = optimizers.SGD(lr=1e-3), optimizers.SGD(lr=Linear(0.0, 1e30, steps=20))
+    members = [
+        Member(models.linear(3, 2), objectives.BetaVAE(), 40, 8, seed, wild if seed == bad else calm, history=10)
+        for seed in range(2)
+    ]
+    trained = train(members, square).trained
+    assert trained[1 - bad].status == "trained"
+    assert trained[bad].status == "diverged at step 10"

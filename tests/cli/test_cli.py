@@ -45,10 +45,11 @@ def test_the_command_line_is_frozen():
 
     assert options(typer.main.get_command(app)) == {
         "": ["--version"],
+        "bench data": ["--device", "--json", "--members", "--repeats"],
         "bench population": ["--conv", "--device", "--json", "--members", "--repeats"],
-        "data get": ["name"],
-        "data list": [],
-        "data show": ["--out", "name"],
+        "data get": ["--path", "name"],
+        "data list": ["--long"],
+        "data show": ["--out", "--path", "name"],
         "list": [],
         "report": ["folder"],
         "run": ["--device", "--out", "--scale", "study"],
@@ -61,9 +62,11 @@ def test_the_command_line_is_frozen():
         (["run", "quikstart"], "Expected the name of a study (quickstart, "),
         (["run", "quickstart", "--device", "abacus"], "`device` must name a device of this machine (cpu"),
         (["run", "quickstart", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
+        (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, color_dsprites, "),
+        (["data", "get", "npz"], "The dataset npz is made of files of your own. Say which with --path."),
         (
-            ["data", "get", "dsprite"],
-            "Expected the name of a dataset (dsprites, pinwheel, synth_linear, synth_nonlinear).",
+            ["data", "get", "mnist", "--path", "."],
+            "The dataset mnist has files of its own, so that it takes no --path.",
         ),
         (["report", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
     ],
@@ -157,3 +160,18 @@ def test_bench_prints_and_writes_ratios(tmp_path, monkeypatch):
     (row,) = json.loads((tmp_path / "bench.json").read_text())["rows"]
     assert row["ratio"] == pytest.approx(row["loop_ms"] / row["population_ms"])
     assert f"{row['ratio']:7.1f}" in done.output
+
+
+def test_bench_data_compares_batches_with_the_step(tmp_path, monkeypatch):
+    from axiswise import data
+    from axiswise.numerics import uniform
+
+    small = data.arrays(uniform(0, "images", 0, (40, 1, 64, 64)))
+    for name in ("dsprites", "noisy_dsprites"):
+        monkeypatch.setattr(data, name, lambda: small)
+    arguments = ["bench", "data", "--members", "2", "--repeats", "1", "--json", str(tmp_path / "bench.json")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    rows = json.loads((tmp_path / "bench.json").read_text())["rows"]
+    assert [set(row) for row in rows] == [{"dataset", "batch_ms", "step_ms", "share"}] * 2
+    assert all(row["share"] == pytest.approx(row["batch_ms"] / row["step_ms"]) for row in rows)

@@ -10,9 +10,22 @@ import zipfile
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 
-from axiswise.data import Factor, FactorSpace, Source, cache_folder, dsprites, fetch, materialized, subset
+from axiswise.data import (
+    Address,
+    Factor,
+    FactorSpace,
+    Source,
+    cache_folder,
+    color_dsprites,
+    dsprites,
+    fetch,
+    materialized,
+    noisy_dsprites,
+    subset,
+)
 from axiswise.errors import AxiswiseError, DataUnavailable
 
 MODULE = importlib.import_module("axiswise.data.dsprites")  # as an attribute, `dsprites` is the function
@@ -136,9 +149,9 @@ def publish(tmp_path, monkeypatch):
     def publish(contents: bytes):
         (tmp_path / "small.npz").write_bytes(contents)
         url = (tmp_path / "small.npz").as_uri()
-        monkeypatch.setattr(
-            MODULE, "SOURCE", Source("dsprites", "small.npz", hashlib.sha256(contents).hexdigest(), (url,))
-        )
+        sha256 = hashlib.sha256(contents).hexdigest()
+        small = Source("dsprites", "small.npz", len(contents), sha256, "MIT", "A. Author, Small", (Address(url),))
+        monkeypatch.setattr(MODULE, "SOURCE", small)
         return tmp_path / "cache"
 
     return publish
@@ -223,6 +236,73 @@ def test_a_file_of_other_contents_is_refused(publish, images, classes, message):
     with pytest.raises(AxiswiseError, match=message):
         dsprites()
     assert not cache.exists() or list(cache.iterdir()) == []
+
+
+def test_coloured_shapes_have_one_colour_each(publish):
+    publish(npz(small_images(), small_classes()))
+    dataset = color_dsprites(seed=3)
+    assert dataset.shape == (3, 64, 64)
+    assert dataset.space == SMALL
+    assert dataset.identity == {"name": "color_dsprites", "arguments": {"seed": 3}}
+    x, sprites = dataset.x(torch.arange(6)), dsprites().x(torch.arange(6))
+    colours = x.amax((2, 3), keepdim=True)
+    assert torch.equal(x, sprites * colours)
+    assert len(colours.unique()) == 18
+
+
+def test_noise_lies_on_the_background_only(publish):
+    publish(npz(small_images(), small_classes()))
+    dataset = noisy_dsprites(seed=3)
+    assert dataset.shape == (3, 64, 64)
+    assert dataset.identity == {"name": "noisy_dsprites", "arguments": {"seed": 3}}
+    x = dataset.x(torch.arange(6))
+    sprites = dsprites().x(torch.arange(6)).expand(-1, 3, -1, -1)
+    assert (x[sprites == 1] == 1).all()
+    background = x[sprites == 0]
+    assert scipy.stats.kstest(background.numpy()[:20_000], "uniform").pvalue > 0.01
+    assert len(background.unique()) > 0.9 * len(background)  # 24 bits: few of the 63,000 values occur twice
+
+
+def test_colours_are_uniform():
+    tensors = {
+        "bits": torch.full((1, 8), 255, dtype=torch.uint8).expand(20_000, 8),
+        "shifts": torch.arange(7, -1, -1, dtype=torch.uint8),
+        "seed": torch.tensor(11),
+    }
+    colours = MODULE.coloured(tensors, torch.arange(20_000))[..., 0, 0]
+    for channel in colours.T:
+        assert scipy.stats.kstest(channel.numpy(), "uniform", args=(0.5, 0.5)).pvalue > 0.01
+    # Independent channels correlate by 1/sqrt(n) = 0.007 at random: four of these are no accident.
+    assert (torch.corrcoef(colours.T) - torch.eye(3)).abs().max() < 4 / 20_000**0.5
+
+
+@pytest.mark.parametrize("variant", [color_dsprites, noisy_dsprites])
+def test_a_row_is_always_the_same_image(publish, variant):
+    publish(npz(small_images(), small_classes()))
+    dataset = variant()
+    whole = dataset.x(torch.arange(6))
+    assert torch.equal(dataset.x(torch.tensor([[4, 0], [4, 2]])), whole[torch.tensor([[4, 0], [4, 2]])])
+    assert torch.equal(dataset.x(torch.tensor(5)), whole[5])
+    assert torch.equal(subset(dataset, shape=1).x(torch.arange(3)), whole[3:])  # by the row of the whole set
+    assert not torch.equal(variant(seed=1).x(torch.arange(6)), whole)
+    with pytest.raises(AxiswiseError, match=r"`seed` must lie in 0 … 2\^63 - 1. Got -1."):
+        variant(seed=-1)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("variant", [color_dsprites, noisy_dsprites])
+def test_variants_are_the_same_on_the_device_and_in_a_graph(publish, variant):
+    publish(npz(small_images(), small_classes()))
+    expected = variant().x(torch.arange(6))
+    sprites = variant().to("cuda")
+    index = torch.zeros(6, dtype=torch.int64, device="cuda")
+    sprites.x(index)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x = sprites.x(index)
+    index.copy_(torch.arange(6))
+    graph.replay()
+    assert torch.equal(x.cpu(), expected)
 
 
 @pytest.mark.gpu

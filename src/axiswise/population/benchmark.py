@@ -10,7 +10,7 @@ import torch
 
 from axiswise.data import FactorDataset, arrays, synth_nonlinear
 from axiswise.models import conv64, mlp
-from axiswise.numerics import uniform
+from axiswise.numerics import integers, uniform
 from axiswise.numerics.optimizers import Adam
 from axiswise.objectives import BetaVAE
 from axiswise.population.cohort import cohorts
@@ -123,3 +123,40 @@ def _now(dataset: FactorDataset) -> float:
     if dataset.device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter()
+
+
+class BatchCost(NamedTuple):
+    """Medians over repeats: milliseconds for one batch of all members, for one step that uses it, and their share."""
+
+    batch_ms: float
+    step_ms: float
+    share: float
+
+
+def batch_cost(dataset: FactorDataset, *, members: int = 64, batch: int = 64, repeats: int = 5) -> BatchCost:
+    """What drawing the batches of a population of `conv64` costs, beside the training step that uses them.
+
+    Both are measured on the dataset's device, in turn. Where members do not stack (on a CPU), the step is that of one
+    member times their number.
+
+    Arguments:
+        dataset: Images of 64 × 64 pixels.
+        members: Members of the population.
+        batch: Observations of each.
+        repeats: Interleaved repeats.
+    """
+    member = Member(conv64(channels=dataset.shape[0]), BetaVAE(), steps=4, batch=batch)
+    first, *_ = cohorts([replace(member, seed=seed) for seed in range(members)], dataset.device)
+    scale = members / len(first.members)
+    seeds = torch.arange(members, device=dataset.device)
+    batches, steps = [], []
+    for repeat in range(repeats):
+        began = _now(dataset)
+        for step in range(3):
+            dataset.x(integers(seeds, "index", 3 * repeat + step, (batch,), len(dataset)))
+        batches.append((_now(dataset) - began) / 3)
+        marks: list[tuple[int, float]] = []
+        inputs = feed(first, dataset, torch.float32)
+        run(inputs, begin(inputs), on_block=lambda moment, _, marks=marks: marks.append((moment.step, _now(dataset))))
+        steps.append(scale * (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0]))
+    return BatchCost(1e3 * median(batches), 1e3 * median(steps), median(batches) / median(steps))

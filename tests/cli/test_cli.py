@@ -167,7 +167,7 @@ def test_bench_data_compares_batches_with_the_step(tmp_path, monkeypatch):
     from axiswise.numerics import uniform
 
     small = data.arrays(uniform(0, "images", 0, (40, 1, 64, 64)))
-    for name in ("dsprites", "noisy_dsprites"):
+    for name in ("dsprites", "shapes3d"):
         monkeypatch.setattr(data, name, lambda: small)
     arguments = ["bench", "data", "--members", "2", "--repeats", "1", "--json", str(tmp_path / "bench.json")]
     result = CliRunner().invoke(app, arguments)

@@ -44,23 +44,23 @@ def data(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
 ) -> None:
     """Compare what the batches of a population cost with the training step that uses them."""
-    from axiswise.data import dsprites, noisy_dsprites
+    from axiswise.data import dsprites, shapes3d
     from axiswise.errors import DataUnavailable
     from axiswise.population import device_named
     from axiswise.population.benchmark import batch_cost
     from axiswise.records import versions, write_json
 
     typer.echo(f"milliseconds for {members} × 64 images, medians of {repeats} interleaved repeats")
-    typer.echo(f"{'dataset':15} {'batch':>10} {'step':>10} {'share':>7}")
+    typer.echo(f"{'dataset':12} {'batch':>10} {'step':>10} {'share':>7}")
     rows = []
-    for make in (dsprites, noisy_dsprites):
+    for make in (dsprites, shapes3d):
         try:
             dataset = make().to(device_named(device))
         except DataUnavailable as reason:
-            typer.echo(f"{make.__name__:15} skipped: {reason}")
+            typer.echo(f"{make.__name__:12} skipped: {reason}")
             continue
         result = batch_cost(dataset, members=members, repeats=repeats)
         rows.append({"dataset": make.__name__, **result._asdict()})
-        typer.echo(f"{make.__name__:15} {result.batch_ms:10.2f} {result.step_ms:10.2f} {result.share:7.1%}")
+        typer.echo(f"{make.__name__:12} {result.batch_ms:10.2f} {result.step_ms:10.2f} {result.share:7.1%}")
     if json_file:
         write_json(json_file, {"format": "axiswise-bench-1", "device": device, "versions": versions(), "rows": rows})

@@ -42,6 +42,7 @@ def _datasets() -> dict[str, _Entry]:
         _Entry(data.dsprites, "original", sprites),
         _Entry(data.color_dsprites, "rendered", sprites),
         _Entry(data.noisy_dsprites, "rendered", sprites),
+        _Entry(data.shapes3d, "rendered", licence="Apache-2.0 (ours; the original's too)"),
         _Entry(data.mnist, "original", _files(declared["mnist"].SOURCES)),
         _Entry(data.fashion_mnist, "original", _files(declared["fashion_mnist"].SOURCES)),
         _Entry(data.celeba, "original", licence="non-commercial research only", takes_path="may"),

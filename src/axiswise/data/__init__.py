@@ -25,6 +25,7 @@ from axiswise.data.mnist import mnist
 from axiswise.data.moving_digit import moving_digit
 from axiswise.data.npz import npz
 from axiswise.data.pinwheel import pinwheel
+from axiswise.data.shapes3d import shapes3d
 from axiswise.data.sources import (
     Address,
     DebianMember,
@@ -79,6 +80,7 @@ __all__ = [
     "npz",
     "pinwheel",
     "read_idx",
+    "shapes3d",
     "stored",
     "subset",
     "synth_linear",

@@ -36,7 +36,8 @@ def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndar
         raise AxiswiseError(f"`bins` must be at least 1. Got {bins}.")
     codes = np.asarray(codes, dtype=np.float64)
     low, high = codes.min(-2, keepdims=True), codes.max(-2, keepdims=True)
-    width = np.where(high > low, high - low, 1.0)  # a constant code: every value in bin 0
+    # A constant code, or one whose bins would be narrower than the smallest normal number: every value in bin 0.
+    width = np.where((high - low) / bins >= np.finfo(np.float64).tiny, high - low, 1.0)
     binned = np.minimum(((codes - low) / width * bins).astype(np.int64), bins - 1)
     # Rounding may put a code one bin off when it lies on an edge: the edges themselves, in floating point, decide.
     edges = low[..., None] + np.arange(bins + 1) * (width / bins)[..., None]

@@ -3,6 +3,7 @@
     AXISWISE_DATA=FOLDER python benchmarks/fit_shapes3d.py            # measure, half a minute
     AXISWISE_DATA=FOLDER python benchmarks/fit_shapes3d.py --light    # fit light and patterns again, then measure
     AXISWISE_DATA=FOLDER python benchmarks/fit_shapes3d.py --sizes    # search for better sizes, and print them
+    AXISWISE_DATA=FOLDER python benchmarks/fit_shapes3d.py --picture docs/shapes3d.png    # real, then rendered
 
 FOLDER/shapes3d/real_samples.npz holds real images with their hues, some with their row in the dataset.
 
@@ -15,6 +16,7 @@ for these.
 import argparse
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +50,7 @@ from axiswise.data.shapes3d_scene import (
     texture_cells,
 )
 from axiswise.records import write_bytes
+from axiswise.report import contact_sheet
 
 CHANNEL_MEANS = (0.502585, 0.578760, 0.603450)  # of the original, all 480,000 images
 KNOTS = {"floor": (97, 97), "wall": (25, 97)}
@@ -256,6 +259,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--light", action="store_true", help="fit light and patterns, and write them into the package")
     parser.add_argument("--sizes", action="store_true", help="search for better sizes, and print them")
+    parser.add_argument("--picture", type=Path, help="draw every fifth real image before its match, into this PNG")
     arguments = parser.parse_args()
     data = samples()
     if arguments.light or arguments.sizes:
@@ -269,6 +273,11 @@ def main() -> None:
     rooms = shapes3d()
     buffers = rooms.tensors["planes"]
     found = report(data, buffers, "Display undone")
+    if arguments.picture:
+        chosen = np.arange(0, len(found), 5)
+        rows = torch.from_numpy(data.hues[chosen] @ [100, 10, 1] * GEOMETRIES + found[chosen])
+        real = data.images[chosen].transpose(0, 3, 1, 2)
+        contact_sheet(np.stack((real, rooms.x(rows).numpy()), 1).reshape(-1, *rooms.shape), arguments.picture)
     apart = held_out(data, found)
     middle, high = np.quantile(apart, (0.5, 0.95))
     print(f"  light fitted to other images, in 3 folds: median {middle:.4f}, 95th percentile {high:.4f}")

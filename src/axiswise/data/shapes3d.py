@@ -117,18 +117,17 @@ def composed(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Flo
         tensor([0.0000, 0.0000, 0.5000])
     """
     hues, geometry = index // GEOMETRIES, index % GEOMETRIES
-    layers = tensors["planes"][geometry].to(torch.float32)
-    colours = tensors["colours"]
+    colours, sky = tensors["colours"], tensors["sky"]
     floor, wall, thing = (colours[hue][..., None, None] for hue in (hues // HUES**2, hues // HUES % HUES, hues % HUES))
-    floor_cover, wall_cover, cover, gloss = (layers[..., [plane], :, :] / 255 for plane in (0, 2, 4, 6))
-    floor_shade, wall_shade, shade = (layers[..., [plane], :, :] / SHADE_UNIT for plane in (1, 3, 5))
-    sky = (1 - floor_cover - wall_cover - cover).clamp_min(0) * tensors["sky"][:, None, None]
-    return (
-        sky
-        + torch.minimum(floor_shade * floor, floor_cover)
-        + torch.minimum(wall_shade * wall, wall_cover)
-        + torch.minimum(shade * thing + gloss, cover)
-    ).clamp_max(1)
+    units = torch.where(torch.arange(7, device=sky.device) % 2 == 1, SHADE_UNIT, 255.0)  # every second plane is a shade
+    layers = tensors["planes"][geometry] / units[:, None, None]
+    floor_cover, floor_shade, wall_cover, wall_shade, cover, shade, gloss = layers.split(1, -3)
+    # In place wherever it can be: memory is what this costs.
+    x = (1 - floor_cover - wall_cover - cover).clamp_min_(0) * sky[:, None, None]
+    x += torch.minimum(floor_shade * floor, floor_cover)
+    x += torch.minimum(wall_shade * wall, wall_cover)
+    x += torch.minimum((shade * thing).add_(gloss), cover)
+    return x.clamp_max_(1)
 
 
 def _planes() -> Shaped[Tensor, "geometry plane h w"]:

@@ -44,9 +44,10 @@ def _module_name(module: str) -> str:
     if module != "__main__":
         return module
     main = sys.modules[module]
-    if getattr(main, "__spec__", None) is not None:
-        return main.__spec__.name  # pyright: ignore[reportOptionalMemberAccess]
-    return Path(main.__file__).stem if getattr(main, "__file__", None) else module  # pyright: ignore
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return spec.name
+    return Path(file).stem if file else module
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ def objectives(scale: Scale) -> list[Run]:
     the models reconstruct and what their latents do. Five thousand steps show that losses fall and nothing diverges;
     they are too few to compare how well objectives disentangle.
 
-    Command: ``axiswise run objectives --device cuda``. Cost: ten minutes on one H200, days on a CPU.
+    Command: ``axiswise run objectives --device cuda``; ``benchmarks/objectives_on_gpu.py`` trains several runs at a
+    time, in about eleven minutes on one H200. On a CPU it takes days.
 
     Batches of 32 (the reference study has 64) keep it short; the learning rate is the reference study's 1e-4.
     """

@@ -16,11 +16,11 @@ from scipy import stats
 
 from axiswise.data import pinwheel
 from axiswise.errors import AxiswiseError
+from axiswise.numerics.schedules import hyperparameters, value_at
 from axiswise.papers.mathieu2019.studies import ALPHAS, BETAS
-from axiswise.population import load
+from axiswise.population import Population, load
 from axiswise.records import read_rows, write_bytes, write_json
 from axiswise.report.figures.style import SEQUENCE, WIDTH, picture
-from axiswise.shapes import Tensor
 
 RUN = "pinwheel/alpha-beta"
 EDGE = (-0.75, 1.75)
@@ -152,18 +152,16 @@ def figure_3(densities: dict[tuple[float, float], np.ndarray], rows: Sequence[di
 
 def aggregate_densities(folder: Path) -> dict[tuple[float, float], np.ndarray]:
     """q(z) of the member of the lowest seed in each cell of the grid, on a square of the latent plane."""
-    population = load(folder / RUN)
-    dataset = pinwheel()
-    posterior = population.encode(dataset.x(torch.arange(len(dataset))))
+    population, dataset = load(folder / RUN), pinwheel()
+    x = dataset.x(torch.arange(len(dataset)))
     axis = torch.linspace(*EDGE, CELLS)
     points = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), -1).flatten(0, 1)
     found: dict[tuple[float, float], np.ndarray] = {}
-    for position in sorted(range(len(population)), key=lambda position: population.members[position].seed):
-        objective = population.members[position].objective
-        cell = (objective.alpha, objective.beta)  # pyright: ignore[reportAttributeAccessIssue]
+    for trained in sorted(population.trained, key=lambda trained: trained.member.seed):
+        values = hyperparameters(trained.member.objective)
+        cell = (value_at(values["alpha"], 0), value_at(values["beta"], 0))
         if cell not in found:
-            parts: list[Tensor] = [part[position] for part in posterior]  # pyright: ignore[reportGeneralTypeIssues]
-            density = type(posterior)(*parts).log_density(points[:, None]).exp().mean(1)  # pyright: ignore
+            density = Population([trained]).encode(x).log_densities(points[None]).exp().mean(-1)
             found[cell] = density.reshape(CELLS, CELLS).numpy()
     return found
 

@@ -1,4 +1,4 @@
-"""The axis letters and tensor aliases that every signature is written in.
+"""The axis letters and aliases that every signature is written in.
 
 =========  =====================================================
 letter     axis
@@ -16,6 +16,8 @@ single axis is written with a leading space, ``Float[Tensor, " z"]``. The test r
 package; at run time the annotations cost nothing.
 """
 
+from typing import Literal
+
 from jaxtyping import Float, Int, Num, Shaped
 from numpy import ndarray
 from torch import Tensor
@@ -23,4 +25,7 @@ from torch import Tensor
 Array = ndarray | Tensor
 """What scores take: numpy or torch, on any device."""
 
-__all__ = ["Array", "Float", "Int", "Num", "Shaped", "Tensor"]
+Kind = Literal["discrete", "continuous", "circular"]
+"""How the values of a factor relate: separate levels, a line, or a circle."""
+
+__all__ = ["Array", "Float", "Int", "Kind", "Num", "Shaped", "Tensor"]

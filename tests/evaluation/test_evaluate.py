@@ -35,7 +35,7 @@ def test_every_offered_quantity_is_what_it_says(population):
     seen = {}
 
     def everything(
-        x, factors, codes, samples, variance, kl, posterior, decode, jacobians, prior, likelihood, beta, history
+        x, factors, kinds, codes, samples, variance, kl, posterior, decode, jacobians, prior, likelihood, beta, history
     ):
         seen.update({name: value for name, value in locals().items() if name != "seen"})
         return codes.mean(dim=(1, 2))
@@ -45,6 +45,7 @@ def test_every_offered_quantity_is_what_it_says(population):
     x, codes = seen["x"], seen["codes"]
     assert x.shape == (100, 3)
     assert seen["factors"].shape == (100, 2)
+    assert seen["kinds"] == ("continuous", "continuous")
     for position in range(4):
         encoder, decoder = population.member(position)
         q = encoder(x)

@@ -134,8 +134,16 @@ def test_bins_matter_and_are_reported():
         (np.zeros((10, 2)), np.zeros(10, int), r"`factors` must have axes \(n, k\).* Got shape \(10,\)\."),
         (np.zeros((10, 2)), np.zeros((9, 2), int), r"one row for each of the 10 samples of `codes`. Got 9 rows"),
         (np.zeros((2, 10)), np.zeros((10, 2), int), r"if `codes` has latents before samples, transpose it"),
-        (np.full((10, 2), np.nan), np.zeros((10, 2), int), r"`codes` must be finite. Got NaN or infinity; leave out"),
-        (np.zeros((10, 2)), np.full((10, 2), np.inf), r"`factors` must be finite. Got NaN or infinity"),
+        (
+            np.full((10, 2), np.nan),
+            np.zeros((10, 2), int),
+            r"Got 20 values .*, the first at sample 0, latent 0; leave",
+        ),
+        (
+            np.zeros((10, 2)),
+            np.full((10, 2), np.inf),
+            r"finite. Got 20 values .* the first in row 0, factor 0",
+        ),
         (
             np.zeros((10, 2)),
             np.zeros((10, 2), int),
@@ -152,7 +160,10 @@ def test_refuses(codes, factors, message):
 def test_names_the_members_that_diverged():
     codes = np.zeros((4, 10, 2))
     codes[1, 3, 0], codes[3] = np.nan, np.inf
-    with pytest.raises(AxiswiseError, match=r"Got NaN or infinity for members \[1, 3\]; leave out"):
+    with pytest.raises(
+        AxiswiseError,
+        match=r"Got 21 values of members \[1, 3\] .*, the first at sample 3, latent 0",
+    ):
         mig(codes, np.arange(20).reshape(10, 2))
 
 

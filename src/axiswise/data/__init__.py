@@ -15,7 +15,7 @@ from axiswise.data.circles import circles
 from axiswise.data.dataset import FactorDataset, Split, Transition, stored
 from axiswise.data.digit_mixture import digit_mixture
 from axiswise.data.dsprites import color_dsprites, dsprites, noisy_dsprites
-from axiswise.data.factors import Factor, FactorSpace, Kind
+from axiswise.data.factors import Factor, FactorSpace
 from axiswise.data.fashion_mnist import fashion_mnist
 from axiswise.data.idx import read_idx
 from axiswise.data.image_folder import image_folder
@@ -40,6 +40,7 @@ from axiswise.data.sources import (
 from axiswise.data.synth_linear import synth_linear
 from axiswise.data.synth_nonlinear import synth_nonlinear
 from axiswise.data.transitions import LaplaceTransition, TransitionKind, UniformTransition, transitions
+from axiswise.shapes import Kind
 
 __all__ = [
     "Address",

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from axiswise.data.dataset import FactorDataset, stored
-from axiswise.data.factors import Factor, FactorSpace, Kind
+from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Array
+from axiswise.shapes import Array, Kind
 
 Entry = TypeVar("Entry")
 

@@ -2,15 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, final, get_args
+from typing import final, get_args
 
 import torch
 
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Int, Shaped, Tensor
-
-Kind = Literal["discrete", "continuous", "circular"]
-"""How the values of a factor relate: separate levels, a line, or a circle."""
+from axiswise.shapes import Int, Kind, Shaped, Tensor
 
 
 @final

@@ -35,10 +35,10 @@ def evaluate(
 ) -> list[Row]:
     """Computes measures for every member and returns a row for each pair, ready for ``pandas.DataFrame``.
 
-    A measure is any function. The names of its parameters are what it asks for, of: `x`, `factors`, `codes` (posterior
-    means), `samples`, `variance`, `kl`, `posterior`, `decode`, `jacobians`, `prior`, `likelihood`, `beta`, `history`.
-    Each is computed once for all members and passed with the member axis first; what all members share (`x`, `factors`)
-    has no member axis. Parameters with a default that are not in that list are settings; fix them with
+    A measure is any function. The names of its parameters are what it asks for, of: `x`, `factors`, `kinds`, `codes`
+    (posterior means), `samples`, `variance`, `kl`, `posterior`, `decode`, `jacobians`, `prior`, `likelihood`, `beta`,
+    `history`. Each is computed once for all members and passed with the member axis first; what all members share (`x`,
+    `factors`) has no member axis. Parameters with a default that are not in that list are settings; fix them with
     `functools.partial`. The result has one value a member: an array or list of that length, or a named tuple whose
     first field is the value and whose other fields are kept as detail. Wrap a function written for one model in `each`.
 
@@ -95,7 +95,7 @@ def each(measure: Measure) -> Measure:
         >>> each(range_of)(codes=torch.tensor([[[0.0], [1.0]], [[0.0], [5.0]]]))
         [1.0, 5.0]
     """
-    shared = ("x", "factors", "prior", "likelihood")
+    shared = ("x", "factors", "kinds", "prior", "likelihood")
 
     def looped(**quantities: Any) -> Any:
         members = next(len(value) for name, value in quantities.items() if name not in shared and name != "decode")

@@ -15,7 +15,7 @@ from axiswise.geometry import jacobian
 from axiswise.numerics import normal
 from axiswise.numerics.schedules import hyperparameters, value_at
 from axiswise.population import Group
-from axiswise.shapes import Float, Int, Num, Tensor
+from axiswise.shapes import Float, Int, Kind, Num, Tensor
 
 # For one member: 102 points of a decoder of 4,096 pixels and 10 latents, all 10,000 of small ones.
 JACOBIAN_NUMBERS = 1 << 22
@@ -57,6 +57,11 @@ class Quantities:
         if not self.dataset.space.names:
             raise Missing(f"dataset {self.dataset.name!r} has no factors")
         return self.dataset.factors(self.index)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """How the values of each factor relate, shared."""
+        return self.dataset.space.kinds
 
     @cached_property
     def posterior(self) -> Parameters:
@@ -143,7 +148,7 @@ class Quantities:
 
 
 OFFERED = (
-    *("x", "factors", "codes", "samples", "variance", "kl", "posterior", "decode", "jacobians"),
+    *("x", "factors", "kinds", "codes", "samples", "variance", "kl", "posterior", "decode", "jacobians"),
     *("prior", "likelihood", "beta", "history"),
 )
 """The names a measure's parameters may have."""

@@ -20,6 +20,7 @@ from axiswise.population.member import Member
 from axiswise.population.train import device_named
 
 WARM_UP = 20  # steps before the clock starts: tracing, caches, allocators
+BLOCK = 10  # steps whose indices are drawn together when batches alone are timed
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,8 @@ class BatchCost(NamedTuple):
 def batch_cost(dataset: FactorDataset, *, members: int = 64, batch: int = 64, repeats: int = 5) -> BatchCost:
     """What drawing the batches of a population of `conv64` costs, beside the training step that uses them.
 
-    Both are measured on the dataset's device, in turn. Where members do not stack (on a CPU), the step is that of one
-    member times their number.
+    Both are measured on the dataset's device, in turn. Indices are drawn for a block of steps at once, as training
+    draws them. Where members do not stack (on a CPU), the step is that of one member times their number.
 
     Arguments:
         dataset: Images of 64 × 64 pixels.
@@ -151,10 +152,11 @@ def batch_cost(dataset: FactorDataset, *, members: int = 64, batch: int = 64, re
     seeds = torch.arange(members, device=dataset.device)
     batches, steps = [], []
     for repeat in range(repeats):
+        block = torch.arange(BLOCK * repeat, BLOCK * (repeat + 1), device=dataset.device)[:, None]
         began = _now(dataset)
-        for step in range(3):
-            dataset.x(integers(seeds, "index", 3 * repeat + step, (batch,), len(dataset)))
-        batches.append((_now(dataset) - began) / 3)
+        for rows in integers(seeds, "index", block, (batch,), len(dataset)):
+            dataset.x(rows)
+        batches.append((_now(dataset) - began) / BLOCK)
         marks: list[tuple[int, float]] = []
         inputs = feed(first, dataset, torch.float32)
         run(inputs, begin(inputs), on_block=lambda moment, _, marks=marks: marks.append((moment.step, _now(dataset))))

@@ -1,14 +1,15 @@
 r"""Mutual information gap: is each factor captured by one latent, and by no other?"""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
-from axiswise.errors import AxiswiseError
 from axiswise.numerics.information import entropy, equal_width_bins, joint_counts, mutual_information
-from axiswise.scores.score import as_codes, as_factors, score
-from axiswise.shapes import Array, Float, Int, Num
+from axiswise.scores.factors import as_factors
+from axiswise.scores.score import as_codes, score
+from axiswise.shapes import Array, Float, Kind, Num
 
 
 class MIG(NamedTuple):
@@ -30,7 +31,13 @@ class MIG(NamedTuple):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0)
-def mig(codes: Num[Array, "... n z"], factors: Num[Array, "n k"], *, bins: int = 20) -> MIG:
+def mig(
+    codes: Num[Array, "... n z"],
+    factors: Num[Array, "n k"],
+    *,
+    kinds: Kind | Sequence[Kind] | None = None,
+    bins: int = 20,
+) -> MIG:
     r"""Scores how much more the most informative latent says about a factor than the second most informative one.
 
     .. math:: \mathrm{MIG} = \frac{1}{K} \sum_{k=1}^{K} \frac{1}{H(f_k)}
@@ -40,10 +47,10 @@ def mig(codes: Num[Array, "... n z"], factors: Num[Array, "n k"], *, bins: int =
     :math:`f_k`. It is 1 if each factor is determined by one latent about which no other knows anything, and 0 if the
     best two latents of each factor know equally much: a code that is duplicated scores 0, and so does noise.
 
-    Codes are cut into equal-width bins, and so are factors of a floating-point type, which are taken for continuous;
-    the levels of integer factors are used as they are. Constant factors have no entropy to share: their gap is NaN, and
-    the mean is over the others. With a single latent the second largest information is 0. Flips, shifts and scales
-    leave the score as it is unless they move a code across the edge of its bin, by rounding or because it lies on one.
+    Codes are cut into equal-width bins, and so are continuous factors and angles; levels are used as they are. Constant
+    factors have no entropy to share: their gap is NaN, and the mean is over the others. With a single latent the second
+    largest information is 0. Flips, shifts and scales leave the score as it is unless they move a code across the edge
+    of its bin, by rounding or because it lies on one.
 
     References:
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
@@ -52,7 +59,8 @@ def mig(codes: Num[Array, "... n z"], factors: Num[Array, "n k"], *, bins: int =
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: integer levels, or floating-point values to be binned.
+        factors: What generated the samples: levels, real values or angles.
+        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
         bins: Bins of each code and of each continuous factor.
 
     Example:
@@ -63,27 +71,18 @@ def mig(codes: Num[Array, "... n z"], factors: Num[Array, "n k"], *, bins: int =
     """
     codes = as_codes(codes)
     *leading, samples, latents = codes.shape
-    levels = _levels(as_factors(factors, samples), bins)
+    read = as_factors(factors, samples, kinds)
+    levels, varies = read.labels(bins), read.varies
     members = codes.reshape(-1, samples, latents)
     # One member at a time: its counts fit the cache, and a member scores the same alone as among others.
     tables = (joint_counts(equal_width_bins(member, bins), levels) for member in members)
     information = np.stack([mutual_information(table) for table in tables]).reshape(*leading, -1, latents)
 
     entropies = entropy(np.stack([np.bincount(column, minlength=levels.max() + 1) for column in levels.T]))
-    varies = np.ptp(levels, axis=0) > 0
-    if not varies.any():
-        raise AxiswiseError("At least one factor must vary. Got factors that are all constant; draw more samples.")
     gaps = np.full((*leading, len(entropies)), np.nan)
     gaps[..., varies] = _gap(information)[..., varies] / entropies[varies]
     mean = gaps[..., varies].mean(-1)
     return MIG(mean if leading else float(mean), gaps, information, entropies, bins, samples)
-
-
-def _levels(factors: Num[ndarray, "n k"], bins: int) -> Int[ndarray, "n k"]:
-    """Numbers the values of each factor from 0, after binning those of a continuous one."""
-    if np.issubdtype(factors.dtype, np.floating):
-        return equal_width_bins(factors, bins)
-    return np.stack([np.unique(column, return_inverse=True)[1] for column in factors.T], -1)
 
 
 def _gap(information: Float[ndarray, "... k z"]) -> Float[ndarray, "... k"]:

@@ -1,6 +1,6 @@
 """What every score has in common: what it declares, and how it reads its arrays."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,23 +13,30 @@ Change = Literal["permute", "flip", "shift", "scale"]
 """A change of single latents that keeps what they say: reorder them, negate some, add a constant, stretch each."""
 
 Function = TypeVar("Function", bound=Callable)
+Chance = float | Callable[[Sequence[int], int], float] | None
 
 
 class Declaration(NamedTuple):
     """What a score promises, and what the tests of the whole catalogue hold it to."""
 
     invariances: frozenset[Change]
-    chance: float
-    best: float
+    chance: Chance
+    best: float | None
+    tolerance: float
 
 
-def score(*, invariances: Iterable[Change], chance: float, best: float = 1.0) -> Callable[[Function], Function]:
+def score(
+    *, invariances: Iterable[Change], chance: Chance = None, best: float | None = 1.0, tolerance: float = 0.0
+) -> Callable[[Function], Function]:
     """Declares which changes of the latents leave a score as it is, its value on noise and on a perfect code.
 
     Arguments:
         invariances: The changes that do not alter the score. Those left out do.
-        chance: The value that codes independent of the factors tend to as samples grow.
-        best: The value of a code that equals the factors.
+        chance: The value that codes independent of the factors tend to as samples grow; a function of the factors'
+            numbers of levels and the number of latents where it depends on them, None where there is no such value.
+        best: The value of a code that equals the factors, None where that is nothing special to the score.
+        tolerance: How far these may be missed at the hundreds of samples the tests use, because something is fitted or
+            drawn.
 
     Example:
         >>> @score(invariances=["permute"], chance=0.0)
@@ -39,7 +46,7 @@ def score(*, invariances: Iterable[Change], chance: float, best: float = 1.0) ->
     """
 
     def declare(function: Function) -> Function:
-        vars(function)["declaration"] = Declaration(frozenset(invariances), chance, best)
+        vars(function)["declaration"] = Declaration(frozenset(invariances), chance, best, tolerance)
         return function
 
     return declare
@@ -62,42 +69,26 @@ def as_codes(codes: Num[Array, "..."]) -> Float[ndarray, "... n z"]:
         >>> as_codes(np.zeros((3, 100, 10), np.float32)).dtype
         dtype('float64')
     """
-    values = _as_numpy(codes).astype(np.float64, copy=False)
+    values = as_numpy(codes).astype(np.float64, copy=False)
     if values.ndim < 2 or 0 in values.shape:
         raise AxiswiseError(
             f"`codes` must have axes (…, n, z): samples, then latents, none of them empty. Got shape {values.shape}."
         )
-    finite = np.isfinite(values).all((-2, -1))
+    finite = np.isfinite(values)
     if not finite.all():
-        where = f" for members {np.flatnonzero(~finite).tolist()}" if values.ndim > 2 else ""
-        raise AxiswiseError(f"`codes` must be finite. Got NaN or infinity{where}; leave out models that diverged.")
+        members = finite.all((-2, -1))
+        where = f" of members {np.flatnonzero(~members).tolist()}" if values.ndim > 2 else ""
+        *_, sample, latent = np.argwhere(~finite)[0]
+        raise AxiswiseError(
+            f"`codes` must be finite. Got {(~finite).sum()} values{where} that are NaN or infinite, the first at "
+            f"sample {sample}, latent {latent}; leave out models that diverged."
+        )
     return values
 
 
-def as_factors(factors: Num[Array, "..."], samples: int) -> Num[ndarray, "n k"]:
-    """Reads factors of shape (n, k), integer levels or continuous values, that belong to `samples` codes.
-
-    Example:
-        >>> as_factors(np.zeros((100, 5), np.int64), 100).shape
-        (100, 5)
-    """
-    values = _as_numpy(factors)
-    if values.ndim != 2 or 0 in values.shape:
-        raise AxiswiseError(
-            f"`factors` must have axes (n, k): samples, then factors, none of them empty. Got shape {values.shape}."
-        )
-    if len(values) != samples:
-        raise AxiswiseError(
-            f"`factors` must have one row for each of the {samples} samples of `codes`. Got {len(values)} rows; "
-            "if `codes` has latents before samples, transpose it."
-        )
-    if not np.isfinite(values).all():
-        raise AxiswiseError("`factors` must be finite. Got NaN or infinity; leave out the samples that hold it.")
-    return values
-
-
-def _as_numpy(values: Array) -> ndarray:
+def as_numpy(values: Array) -> ndarray:
+    """Reads an array or a tensor of any device and type as numpy; bfloat16, which numpy lacks, as float64."""
     if isinstance(values, Tensor):
         values = values.detach().cpu()
-        return (values.double() if values.is_floating_point() else values).numpy()  # numpy has no bfloat16
+        return (values.double() if values.is_floating_point() else values).numpy()
     return np.asarray(values)

@@ -38,6 +38,7 @@ from axiswise.models.dcgan64 import DCGAN64, dcgan64
 from axiswise.models.discriminator import discriminator
 from axiswise.models.initialisation import initialise
 from axiswise.models.mlp import MLP, linear, mlp
+from axiswise.models.transforms import Transformed, rotate_latents, scale_latents
 from axiswise.models.vae import VAE, Network, Networks, SelfInitialised, with_learned
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Network",
     "Networks",
     "SelfInitialised",
+    "Transformed",
     "conv64",
     "custom",
     "dcgan64",
@@ -58,5 +60,7 @@ __all__ = [
     "initialise",
     "linear",
     "mlp",
+    "rotate_latents",
+    "scale_latents",
     "with_learned",
 ]

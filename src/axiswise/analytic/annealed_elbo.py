@@ -1,0 +1,69 @@
+r"""The objective of a β-VAE taken apart: the ELBO of an annealed prior, and a reward for the encoder's entropy."""
+
+from typing import NamedTuple
+
+import torch
+
+from axiswise.analytic.annealed_prior import annealed, log_normaliser
+from axiswise.distributions import Anisotropic, Parameters, Prior, StandardNormal
+from axiswise.numerics.gaussian import normal_entropy
+from axiswise.shapes import Float, Tensor
+
+
+class AnnealedELBO(NamedTuple):
+    """The objective of a β-VAE, to be maximised, and its parts; in nats."""
+
+    objective: Float[Tensor, "..."]
+    """L_β, the sum of the ELBO, β − 1 times the entropy, and the logarithm of the normaliser."""
+    elbo: Float[Tensor, "..."]
+    """The ELBO with the annealed prior f_β in place of p."""
+    entropy: Float[Tensor, "..."]
+    """H(q) of the posterior: what β rewards besides."""
+    log_normaliser: Float[Tensor, "..."]
+    """Log F_β, which neither encoder nor decoder changes."""
+
+
+def annealed_elbo(
+    log_likelihood: Float[Tensor, "..."],
+    posterior: Parameters,
+    sample: Float[Tensor, "... z"],
+    prior: Prior,
+    beta: float | int | Float[Tensor, "..."],
+) -> AnnealedELBO:
+    r"""Writes the objective of a β-VAE as the ELBO of an annealed prior and a reward for the posterior's entropy.
+
+    .. math:: \mathbb E_q \log p(x|z) - \beta\, \mathrm{KL}(q \,\|\, p)
+        = \underbrace{\mathbb E_q \log p(x|z) - \mathrm{KL}(q \,\|\, f_\beta)}_{\text{ELBO}}
+        + (\beta - 1) H(q) + \log F_\beta, \qquad f_\beta = p^\beta / F_\beta
+
+    The left side is the negative loss of `BetaVAE`, and the two agree sample by sample: for Gaussian priors all terms
+    are closed forms, and `sample` is not used; for others divergence and entropy are both taken at `sample`, as the
+    prior's own estimate of KL(q ‖ p) is.
+
+    References:
+        Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
+        theorem 1, equation 3.
+
+    Arguments:
+        log_likelihood: E log p(x | z) under q, or its value at `sample`.
+        posterior: Parameters of q(z | x), any leading axes.
+        sample: A draw of each posterior.
+        prior: The prior p, one of `log_normaliser`.
+        beta: β, positive; a tensor broadcasts against the leading axes.
+
+    Example:
+        >>> from axiswise.distributions import DiagonalParameters, StandardNormal
+        >>> q = DiagonalParameters(torch.ones(2), torch.zeros(2))
+        >>> parts = annealed_elbo(torch.tensor(-3.0), q, q.mean, StandardNormal(), beta=4.0)
+        >>> round(parts.objective.item(), 5), round(parts.elbo.item(), 5)  # KL(q ‖ p) = 1
+        (-7.0, -8.61371)
+    """
+    own = posterior.log_density(sample)  # first, since a posterior without a density says so here
+    if isinstance(prior, StandardNormal | Anisotropic):
+        entropy = normal_entropy(posterior.log_variance).sum(-1) - posterior.total_correlation
+    else:
+        entropy = -own
+    power = torch.as_tensor(beta, dtype=torch.float64, device=sample.device)
+    elbo = log_likelihood - annealed(prior, power).kl(posterior, sample)
+    constant = log_normaliser(prior, power, sample.shape[-1])
+    return AnnealedELBO(elbo + (power - 1.0) * entropy + constant, elbo, entropy, constant)

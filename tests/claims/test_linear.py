@@ -286,9 +286,10 @@ def test_sikka_fig1_branches(figure, within):
 
 def test_rolinek_overprune(within):
     """‖x − x̂‖² + β KL is a likelihood of variance ½: a latent dies at λ ≤ β/2, both of Synth-Lin's at β = 1."""
-    embedding = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.0, 0.0]]).double() @ eye(2)
+    embedding = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
     covariance = embedding @ embedding.T / 12  # of a uniform unit square, one side doubled: λ = 1/3, 1/12, 0
-    within((torch.linalg.eigvalsh(covariance) - torch.tensor([0.0, 1 / 12, 1 / 3])).abs().max(), 1e-8, "eigenvalues")
+    expected = torch.tensor([0.0, 1 / 12, 1 / 3], dtype=torch.float64)
+    within((torch.linalg.eigvalsh(covariance) - expected).abs().max(), 1e-15, "eigenvalues")
     for beta, active in ((1e-4, 2), (0.166, 2), (0.167, 1), (0.666, 1), (0.667, 0), (1.0, 0)):
         assert beta_vae_optimum(covariance, 2, beta, noise=0.5).active == active
     # On that loss as the paper writes it, the closed form at β = 0.3 beats both dead latents and more of them alive.
@@ -306,9 +307,9 @@ def test_rolinek_overprune(within):
     drawn = data.synth_linear(samples=50_000)
     sampled = sample_covariance(drawn.x(torch.arange(50_000)))
     found = torch.linalg.eigvalsh(sampled).flip(-1)
-    for value, expected in ((found[0], 1 / 3), (found[1], 1 / 12)):
+    for value, exact in ((found[0], 1 / 3), (found[1], 1 / 12)):
         # A variance of n uniform draws has a relative standard error of sqrt(0.8 / n).
-        within(abs(value / expected - 1) / math.sqrt(0.8 / 50_000), 5.0, "sampled eigenvalue, in standard errors")
+        within(abs(value / exact - 1) / math.sqrt(0.8 / 50_000), 5.0, "sampled eigenvalue, in standard errors")
     assert [int(beta_vae_optimum(sampled, 2, beta, noise=0.5).active) for beta in (0.1, 0.3, 1.0)] == [2, 1, 0]
 
 

@@ -6,7 +6,6 @@ import re
 import time
 from dataclasses import dataclass
 
-import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -21,14 +20,6 @@ from axiswise.objectives import Terms, Trainable
 from axiswise.population import Member
 
 SPRITES = (("shape", 3), ("scale", 6), ("orientation", 40), ("x", 32), ("y", 32))
-
-
-@pytest.fixture
-def as_installed():
-    """Turns the test run's signature checks off, so that a function meets bad arguments as it does at a user's."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def space_of(*sizes, names=("shape", "scale", "angle", "place", "light")):

@@ -213,3 +213,16 @@ def test_refuses_jacobians_without_axes(shape):
         AxiswiseError, match=r"`jacobians` must have axes \(…, n, x, z\), none of them empty. Got shape"
     ):
         dto(torch.zeros(shape))
+
+
+@pytest.mark.slow
+def test_agrees_with_the_integer_program_on_five_hundred_rotations():
+    """S75, on random orthogonal matrices of size 2 to 10; J = Σ Vᵀ has V for its right singular vectors."""
+    generator = np.random.default_rng(0)
+    worst = 0.0
+    for number in range(500):
+        size = 2 + number % 9
+        rotation = scipy.stats.ortho_group.rvs(size, random_state=generator)
+        slopes = torch.from_numpy(np.arange(size, 0.0, -1.0)[:, None] * rotation.T)
+        worst = max(worst, abs(dto(slopes[None]).score.item() - by_integer_program(rotation)))
+    assert worst < 1e-5

@@ -167,3 +167,29 @@ def test_refuses_a_decoder_of_one_model_for_points_of_many():
     decode = convolutional(3)
     with pytest.raises(AxiswiseError, match=r"a decoder of one model needs `z` without a member axis"):
         jacobian(lambda z: decode(z.flatten(0, 1)), normals(2, 5, 3))
+
+
+@pytest.mark.parametrize("outputs", [2, 8])
+def test_both_modes_agree(outputs):
+    decode = perceptron(4, outputs)
+    z = normals(3, 4)
+    torch.testing.assert_close(
+        jacobian(decode, z, mode="forward"), jacobian(decode, z, mode="reverse"), rtol=1e-13, atol=1e-15
+    )
+
+
+def test_reverse_mode_pulls_back_few_outputs_at_a_time(monkeypatch):
+    decode, z = perceptron(4, 8), normals(3, 4)
+    expected = jacobian(decode, z, mode="forward")
+    monkeypatch.setattr(sys.modules["axiswise.geometry.jacobian"], "PASS_BYTES", 3 * 3 * 8 * 8)
+    torch.testing.assert_close(jacobian(decode, z, mode="reverse", chunk=3), expected, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_refuses_a_mode_that_is_none_or_cannot_be():
+    with pytest.raises(AxiswiseError, match=r'`mode` must be "forward", "reverse" or None. Got \'sideways\'.'):
+        jacobian(lambda z: z, normals(3, 2), mode="sideways")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(AxiswiseError, match=r"Reverse mode needs a decoder that can record a graph"):
+        jacobian(torch.no_grad()(perceptron(4, 2)), normals(3, 4), mode="reverse")
+    with pytest.raises(AxiswiseError, match=r"`chunk` must be at least 1. Got 0"):
+        jacobian(lambda z: z, normals(3, 2), chunk=0)

@@ -2,7 +2,6 @@
 
 import math
 
-import jaxtyping
 import pytest
 import torch
 from torch import nn
@@ -24,14 +23,6 @@ from axiswise.errors import AxiswiseError
 from axiswise.models import Networks, conv64, linear, mlp, rotate_latents, scale_latents
 
 POSTERIORS = [Diagonal(), Full(), Deterministic()]
-
-
-@pytest.fixture
-def as_installed():
-    """Turns the test run's signature checks off, so that a function meets bad arguments as it does at a user's."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def doubles(*shape: int, seed: int) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 import colorsys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,12 @@ def composed(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Flo
         >>> composed(tensors, torch.tensor(479_999)).flatten()
         tensor([0.0000, 0.0000, 0.5000])
     """
-    hues, geometry = index // GEOMETRIES, index % GEOMETRIES
     colours, sky = tensors["colours"], tensors["sky"]
+    if index.is_cuda and find_spec("triton") is not None:
+        from axiswise.data.triton_shapes3d import compose
+
+        return compose(tensors["planes"], colours, sky, index, SHADE_UNIT)
+    hues, geometry = index // GEOMETRIES, index % GEOMETRIES
     floor, wall, thing = (colours[hue][..., None, None] for hue in (hues // HUES**2, hues // HUES % HUES, hues % HUES))
     units = torch.where(torch.arange(7, device=sky.device) % 2 == 1, SHADE_UNIT, 255.0)  # every second plane is a shade
     layers = tensors["planes"][geometry] / units[:, None, None]

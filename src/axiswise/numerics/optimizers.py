@@ -15,6 +15,7 @@ out where no member asks for them, so that what is not used costs nothing.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -118,12 +119,18 @@ class Adam:
         """The formula above."""
         _constrain(parameters, gradient, coefficients)
         mean, square = state["mean"], state["square"]
+        if parameters.is_cuda and not self.amsgrad and find_spec("triton") is not None:
+            from axiswise.numerics.kernels.triton_adam import adam
+
+            factors = (coefficients[name].contiguous() for name in ("mean", "square", "eps", "scale"))
+            return adam(parameters, gradient, mean, square, *factors)
         mean.lerp_(gradient, coefficients["mean"])
         square.lerp_(gradient.mul_(gradient), coefficients["square"])
         if self.amsgrad:
             square = torch.maximum(state["largest"], square, out=state["largest"])
         denominator = torch.sqrt(square, out=gradient).add_(coefficients["eps"]).mul_(coefficients["scale"])
         parameters.addcdiv_(mean, denominator)
+        return None
 
 
 @dataclass(frozen=True)

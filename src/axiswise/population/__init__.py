@@ -1,7 +1,12 @@
-"""Members, grids and the training of whole populations."""
+"""Members, grids and the training of whole populations; called, it makes one of models that were trained elsewhere."""
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from axiswise.population.cohort import Cohort, cohorts
 from axiswise.population.folder import RunFolder
+from axiswise.population.foreign import population as _population
 from axiswise.population.loop import Progress
 from axiswise.population.member import Member, grid
 from axiswise.population.population import Pair, Population
@@ -24,3 +29,19 @@ __all__ = [
     "load",
     "train",
 ]
+
+
+class _CallablePackage(ModuleType):
+    """This package, with a call.
+
+    ``axiswise.population([(encode, decode), …])`` is what users write, but importing a package makes it an attribute of
+    its parent, before which ``axiswise.__getattr__`` is never asked: the name can only be the package. Python lets a
+    module have a class of its own, so the package itself is given the call.
+    """
+
+    def __call__(self, *arguments: Any, **options: Any) -> Population:
+        return _population(*arguments, **options)
+
+
+_CallablePackage.__call__.__doc__ = _population.__doc__
+sys.modules[__name__].__class__ = _CallablePackage

@@ -17,7 +17,7 @@ from axiswise.population.cohort import cohorts
 from axiswise.population.feed import feed
 from axiswise.population.loop import begin, run
 from axiswise.population.member import Member
-from axiswise.population.train import device_named
+from axiswise.population.train import device_named, fast_precision
 
 WARM_UP = 20  # steps before the clock starts: tracing, caches, allocators
 BLOCK = 10  # steps whose indices are drawn together when batches alone are timed
@@ -85,7 +85,7 @@ def _population_seconds(job: Job, dataset: FactorDataset) -> float:
     steps = WARM_UP + 5 * job.member.steps if job.members > 2 else 1 + job.member.steps
     members = [replace(job.member, seed=seed, steps=steps) for seed in range(job.members)]
     total = 0.0
-    for cohort in cohorts(members, dataset.device):
+    for cohort in cohorts(members, dataset.device, fast_precision(None, torch.float32, dataset.device)):
         marks: list[tuple[int, float]] = []
         inputs = feed(cohort, dataset, torch.float32)
         run(inputs, begin(inputs), on_block=lambda moment, _, marks=marks: marks.append((moment.step, _now(dataset))))
@@ -146,8 +146,10 @@ def batch_cost(dataset: FactorDataset, *, members: int = 64, batch: int = 64, re
         batch: Observations of each.
         repeats: Interleaved repeats.
     """
-    member = Member(conv64(channels=dataset.shape[0]), BetaVAE(), steps=4, batch=batch)
-    first, *_ = cohorts([replace(member, seed=seed) for seed in range(members)], dataset.device)
+    steps = 4 if dataset.device.type == "cpu" else 64
+    member = Member(conv64(channels=dataset.shape[0]), BetaVAE(), steps=steps, batch=batch)
+    precision = fast_precision(None, torch.float32, dataset.device)
+    first, *_ = cohorts([replace(member, seed=seed) for seed in range(members)], dataset.device, precision)
     scale = members / len(first.members)
     seeds = torch.arange(members, device=dataset.device)
     batches, steps = [], []

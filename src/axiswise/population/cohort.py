@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -16,6 +16,10 @@ LARGEST = 64  # members of one cohort: beyond it stacking gains nothing more, an
 SMALL = 200_000  # weights of a member below which stacking pays on a CPU: above, one member keeps its cores busy
 
 
+Precision = Literal["fp32", "bf16"]
+"""What products are computed in on the fast path: the type of the weights, or bfloat16 with wider sums and weights."""
+
+
 @dataclass(frozen=True)
 class Cohort:
     """Members that train as one tensor program, and how: what a resumed run must repeat to be bit-equal.
@@ -23,10 +27,12 @@ class Cohort:
     Arguments:
         members: The members, in the order of the stack.
         threads: Threads that PyTorch computes with.
+        precision: What products are computed in on the fast path; None is the plain path.
     """
 
     members: tuple[Member, ...]
     threads: int
+    precision: Precision | None = None
 
     @property
     def address(self) -> str:
@@ -39,7 +45,7 @@ class Cohort:
         return len(self.members) > 1
 
 
-def cohorts(members: Sequence[Member], device: torch.device) -> list[Cohort]:
+def cohorts(members: Sequence[Member], device: torch.device, precision: Precision | None = None) -> list[Cohort]:
     """Groups members that can share a program, in order of first appearance.
 
     Members share a program when they differ in seed and hyperparameters only. On a CPU, members with convolutions or
@@ -60,7 +66,8 @@ def cohorts(members: Sequence[Member], device: torch.device) -> list[Cohort]:
     formed = []
     for group in groups.values():
         size = LARGEST if stacking_pays(group[0].model, device) else 1
-        formed += [Cohort(tuple(group[start : start + size]), threads) for start in range(0, len(group), size)]
+        parts = (tuple(group[start : start + size]) for start in range(0, len(group), size))
+        formed += [Cohort(part, threads, precision) for part in parts]
     return formed
 
 

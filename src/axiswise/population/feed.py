@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
+from torch.utils import _pytree as pytree
 
 from axiswise.data import FactorDataset
 from axiswise.numerics import integers, normal, uniform
@@ -12,6 +14,26 @@ from axiswise.numerics.schedules import Hyperparameter, Schedule, hyperparameter
 from axiswise.population.cohort import Cohort
 from axiswise.population.step import ADVERSARY, MODEL, Inputs
 from axiswise.shapes import Float, Int, Tensor
+
+
+class Tables(NamedTuple):
+    """The inputs of a block of steps, before observations are rendered; or, without their first axis, of one step.
+
+    Arguments:
+        rows: Rows of the dataset.
+        draws: Random tensors that the objective asked for.
+        values: The objective's hyperparameters.
+        coefficients: The optimizers' coefficients for each group of weights.
+        step: Number of the step, from 0.
+        others: Rows of further observations.
+    """
+
+    rows: Int[Tensor, "*s n"]
+    draws: dict[str, Tensor]
+    values: dict[str, Tensor]
+    coefficients: dict[str, Any]
+    step: Float[Tensor, "*s"]
+    others: dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -39,7 +61,19 @@ class Feed:
     second: int
 
     def block(self, numbers: range) -> Iterator[Inputs]:
-        """The inputs of the steps of those numbers, one after another; all draws are made in one call."""
+        """The inputs of the steps of those numbers, one after another."""
+        tables = self.tables(numbers)
+        for row in range(len(numbers)):
+            yield self.inputs(pytree.tree_map(lambda table, row=row: table[row], tables))
+
+    def inputs(self, row: Tables) -> Inputs:
+        """The inputs of one step, from its row of the tables."""
+        x = self.dataset.x(row.rows).to(self.dtype) if self.whole is None else self.whole
+        further = {name: self.dataset.x(rows).to(self.dtype) for name, rows in row.others.items()}
+        return Inputs(x, row.rows, row.draws, row.values, row.coefficients, row.step, further)
+
+    def tables(self, numbers: range) -> Tables:
+        """What the steps of those numbers take; all draws are made in one call."""
         first, device = self.cohort.members[0], self.seeds.device
         steps = torch.arange(numbers.start, numbers.stop, device=device)[:, None]
         batch = first.batch or len(self.dataset)
@@ -55,11 +89,7 @@ class Feed:
         values = _table([hyperparameters(member.objective) for member in self.cohort.members], numbers)
         values = {name: table.to(device, self.dtype) for name, table in values.items()}
         factors = {group: self._coefficients(group, numbers) for group in self.optimizers}
-        for row, step in enumerate(steps[:, 0].to(self.dtype)):
-            x = self.dataset.x(index[row]).to(self.dtype) if self.whole is None else self.whole
-            coefficients = {group: _row(table, row) for group, table in factors.items()}
-            further = {name: self.dataset.x(rows[row]).to(self.dtype) for name, rows in others.items()}
-            yield Inputs(x, index[row], _row(draws, row), _row(values, row), coefficients, step, further)
+        return Tables(index, draws, values, factors, steps[:, 0].to(self.dtype), others)
 
     def _others(self, steps: Int[Tensor, "s 1"], index: Int[Tensor, "s *p n"]) -> dict[str, Int[Tensor, "s p m"]]:
         """Rows of the further observations: successors of the batch, and an independent sample."""
@@ -105,7 +135,3 @@ def _table(owners: Sequence[Mapping[str, Hyperparameter]], numbers: range) -> di
             values = [value_at(value, number) for number in numbers] if isinstance(value, Schedule) else value
             tables[name][:, column] = torch.tensor(values, dtype=torch.float64)
     return tables
-
-
-def _row(table: Mapping[str, Tensor], row: int) -> dict[str, Tensor]:
-    return {name: column[row] for name, column in table.items()}

@@ -155,6 +155,7 @@ class RunFolder:
             "format": COHORT,
             "members": [member.form for member in cohort.members],
             "threads": cohort.threads,
+            "precision": cohort.precision,
             "step": training.step,
             "seconds": training.seconds,
         }
@@ -202,7 +203,7 @@ class RunFolder:
             members = {address(form): form for form in about["members"]}
             if members.keys() & known.keys():  # others may need a factory that this call does not have
                 restored = (known.get(key) or restore(form, names) for key, form in members.items())
-                found.append(Cohort(tuple(restored), about["threads"]))
+                found.append(Cohort(tuple(restored), about["threads"], about.get("precision")))
         return found
 
     def forget(self, cohort: Cohort) -> None:

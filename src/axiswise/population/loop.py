@@ -1,7 +1,7 @@
 """The training loop: blocks of steps, the history, and the moments at which a state may be saved."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 
+from axiswise.population.acceleration import Captured
 from axiswise.population.cohort import Cohort
 from axiswise.population.feed import Feed
 from axiswise.population.step import Program, State, make_step, program, start
@@ -90,19 +91,17 @@ def run(
     """
     members = feed.cohort.members
     last, interval = members[0].steps, members[0].interval
-    built, step = cohort_program(feed.cohort, len(feed.dataset)), None
+    built, steps = cohort_program(feed.cohort, len(feed.dataset)), None
     length, saved, save_after = 1, time.perf_counter(), SAVE_SECONDS
     with _settings(feed.cohort.threads):
         while training.step < last:
             began, entries = time.perf_counter(), len(training.recorded)
             numbers = range(training.step, min(training.step + length, last))
-            for number, inputs in zip(numbers, feed.block(numbers), strict=True):
-                step = step or make_step(built, training.state, inputs)
-                training.state, terms = step(training.state, inputs)
-                if number % interval == 0 or number == last - 1:
-                    training.recorded.append(number)
-                    for name, term in terms.items():
-                        training.history.setdefault(name, []).append(term.cpu().numpy())
+            kept = [number for number in numbers if number % interval == 0 or number == last - 1]
+            steps = steps or steps_of(built, feed, training.state)
+            for name, terms in steps(numbers, [number - numbers.start for number in kept]).items():
+                training.history.setdefault(name, []).extend(terms)
+            training.recorded += kept
             training.step = numbers.stop
             elapsed = time.perf_counter() - began
             training.seconds += elapsed
@@ -117,6 +116,30 @@ def run(
                 saved = time.perf_counter()
                 save_after = max(SAVE_SECONDS, (saved - saving) / SAVING_SHARE)
     return training
+
+
+Steps = Callable[[range, Sequence[int]], dict[str, list[np.ndarray]]]
+"""Takes steps and gives their terms of the loss at some of them, by their place in the block."""
+
+
+def steps_of(built: Program, feed: Feed, state: State) -> Steps:
+    """How steps are taken: from a captured graph on CUDA, one by one elsewhere. The state is moved in place."""
+    precision = feed.cohort.precision
+    first = next(feed.block(range(1)))
+    step = make_step(built, state, first, precision)
+    if precision is not None and feed.seeds.is_cuda:
+        return Captured(lambda row: step(state, feed.inputs(row))[1], feed.tables, LONGEST_BLOCK, state)
+
+    def one_by_one(numbers: range, kept: Sequence[int]) -> dict[str, list[np.ndarray]]:
+        found: dict[str, list[np.ndarray]] = {}
+        for place, inputs in enumerate(feed.block(numbers)):
+            _, terms = step(state, inputs)
+            if place in kept:
+                for name, term in terms.items():
+                    found.setdefault(name, []).append(term.cpu().numpy())
+        return found
+
+    return one_by_one
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """Populations: trained members in the order they were asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -42,11 +42,23 @@ class Decoder(nn.Module):
         return output if raw else self.likelihood.mean(output)
 
 
+class Called(nn.Module):
+    """Half of a model that was not trained here, as a module: it calls the user's function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, argument: Float[Tensor, "n ..."], **options: Any) -> Any:
+        """What the function gives."""
+        return self.function(argument, **options)
+
+
 class Pair(NamedTuple):
     """One member as ordinary modules; a model trained without a decoder has None there."""
 
-    encoder: Encoder
-    decoder: Decoder | None
+    encoder: Encoder | Called
+    decoder: Decoder | Called | None
 
 
 class Population:
@@ -117,6 +129,9 @@ class Population:
     def member(self, position: int) -> Pair:
         """One member as a pair of ordinary modules, encoder and decoder, in evaluation mode."""
         trained = self.trained[position]
+        if trained.halves is not None:
+            encode, decode = trained.halves
+            return Pair(Called(encode), None if decode is None else Called(decode))
         modules = trained.member.objective.networks(trained.member.model).model
         for name, module in modules.items():
             own = {**trained.weights, **trained.buffers}
@@ -127,7 +142,16 @@ class Population:
         return Pair(Encoder(modules["encoder"], model.posterior).eval(), decoder)
 
     def save(self, path: str | Path) -> None:
-        """Stores the population as a run folder, which `load` reads and `train` can add to."""
+        """Stores the population as a run folder, which `load` reads and `train` can add to.
+
+        Raises:
+            AxiswiseError: If a model was not trained here: its weights are not ours to store.
+        """
+        if any(trained.halves is not None for trained in self.trained):
+            raise AxiswiseError(
+                "A population of your own models cannot be saved: it calls your functions. Got "
+                f"{path}. Store their weights with torch.save or safetensors, and make the population again."
+            )
         folder = RunFolder(Path(path))
         about = self.trained[0].about
         with folder.locked():

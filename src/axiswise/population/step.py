@@ -13,6 +13,7 @@ exact.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,6 +28,8 @@ from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks, SelfInitialised, initialise
 from axiswise.numerics.optimizers import Optimizer
 from axiswise.objectives import Batch, Objective, Terms
+from axiswise.population.acceleration import Accelerated, fused
+from axiswise.population.cohort import Precision
 from axiswise.shapes import Float, Int, Tensor
 
 MODEL, ADVERSARY = "model", "adversary"
@@ -275,7 +278,7 @@ def _alone(one: Callable[..., Any], shared: bool) -> Callable[..., Any]:
 Step = Callable[[State, Inputs], tuple[State, dict[str, Tensor]]]
 
 
-def make_step(cohort: Program, state: State, inputs: Inputs) -> Step:
+def make_step(cohort: Program, state: State, inputs: Inputs, precision: Precision | None = None) -> Step:
     """A function that moves a cohort by one step: (state, inputs) → (state, terms of the loss).
 
     The state passed in is donated: its tensors are updated in place and returned.
@@ -284,9 +287,11 @@ def make_step(cohort: Program, state: State, inputs: Inputs) -> Step:
         cohort: The program.
         state: A state of the shapes, type and device to come; it is not changed here.
         inputs: Inputs of the shapes to come.
+        precision: What products are computed in on the fast path; None is the plain path.
     """
     inputs = inputs._replace(coefficients={})
-    replay = _traced(partial(differentiate, cohort), (state.weights, state.buffers, inputs))
+    with nullcontext() if precision is None else Accelerated(precision):
+        replay = _traced(partial(differentiate, cohort), (state.weights, state.buffers, inputs))
     gradient = {group: torch.empty_like(weights) for group, weights in state.weights.items()}
     slices = {group: views(slots, gradient[group]) for group, slots in cohort.slots.items()}
 
@@ -334,6 +339,7 @@ def _traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[
         if node.target is torch.ops.aten.detach.default:  # nothing is differentiated in a replay
             node.replace_all_uses_with(node.args[0])
             graph.graph.erase_node(node)
+    fused(graph.graph)
     graph.recompile()
 
     def replay(*arguments: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError
 from axiswise.models import Factory
-from axiswise.population.cohort import Cohort, cohorts, structure
+from axiswise.population.cohort import Cohort, Precision, cohorts, structure
 from axiswise.population.feed import feed
 from axiswise.population.folder import RUN, RunFolder
 from axiswise.population.loop import Progress, Training, begin, cohort_program, run
@@ -40,6 +41,7 @@ def train(
     out: str | Path | None = None,
     device: str | torch.device | None = None,
     dtype: torch.dtype = torch.float32,
+    precision: Precision | None = None,
     progress: Progress | None = None,
     on_history: Callable[[Entry], None] | None = None,
 ) -> Population:
@@ -55,6 +57,8 @@ def train(
             seconds, and the same call after an interruption goes on bit for bit. None keeps everything in memory.
         device: "cpu", "cuda", …; None is where the dataset lies.
         dtype: Floating-point type of weights and computation.
+        precision: On CUDA, what products are computed in: "fp32" is the type of the weights, "bf16" bfloat16 with
+            sums, weights and everything else in float32. None is "fp32".
         progress: Told how far training is, in steps times members.
         on_history: Called with each entry of each member's history as it is made.
 
@@ -69,14 +73,16 @@ def train(
     members = list(members)
     _check(members, dataset)
     dataset = dataset.to(device_named(device)) if device is not None else dataset
+    precision = fast_precision(precision, dtype, dataset.device)
     by_address = {member.address: member for member in members}
     folder = RunFolder(Path(out)) if out is not None else None
     with folder.locked() if folder else nullcontext():
         done: dict[str, Trained] = {}
         if folder:
-            folder.open(dataset.identity, _name(dtype))
+            folder.open(dataset.identity, _name(dtype) + (" with bf16 products" if precision == "bf16" else ""))
             done = {key: folder.read_member(key, by_address) for key in by_address if folder.holds(key)}
-        waiting = _layout(folder, [member for key, member in by_address.items() if key not in done], dataset.device)
+        missing = [member for key, member in by_address.items() if key not in done]
+        waiting = _layout(folder, missing, dataset.device, precision)
         if progress:
             progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in waiting))
         for cohort in waiting:
@@ -133,6 +139,19 @@ def device_named(device: str | torch.device) -> torch.device:
     return found
 
 
+def fast_precision(precision: Precision | None, dtype: torch.dtype, device: torch.device) -> Precision | None:
+    """The precision of the fast path, None where there is none: off CUDA, or without Triton."""
+    if precision not in (None, *get_args(Precision)):
+        raise AxiswiseError(f"`precision` must be one of {', '.join(get_args(Precision))}. Got {precision!r}.")
+    fast = device.type == "cuda" and find_spec("triton") is not None
+    if precision == "bf16" and not (fast and dtype == torch.float32):
+        raise AxiswiseError(
+            f"`precision` 'bf16' needs a CUDA device, Triton and weights of float32. Got {device} and {dtype}. "
+            "Leave it out, or train with device='cuda'."
+        )
+    return (precision or "fp32") if fast else None
+
+
 def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
     if not members:
         raise AxiswiseError("Expected at least one member to train. Got none: is the grid empty?")
@@ -168,13 +187,15 @@ def _check_support(likelihood: Likelihood, dataset: FactorDataset) -> None:
         )
 
 
-def _layout(folder: RunFolder | None, missing: Sequence[Member], device: torch.device) -> list[Cohort]:
+def _layout(
+    folder: RunFolder | None, missing: Sequence[Member], device: torch.device, precision: Precision | None
+) -> list[Cohort]:
     """Cohorts to train: those on their way as they were started, then new ones for the rest."""
     wanted = {member.address: member for member in missing}
     started = folder.unfinished(wanted) if folder else []
     resumed = [cohort for cohort in started if any(member.address in wanted for member in cohort.members)]
     begun = {member.address for cohort in resumed for member in cohort.members}
-    return resumed + cohorts([member for member in missing if member.address not in begun], device)
+    return resumed + cohorts([member for member in missing if member.address not in begun], device, precision)
 
 
 def _train_cohort(

@@ -14,6 +14,7 @@ from torch.func import vmap
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, with_learned
+from axiswise.models.transforms import Halves
 from axiswise.population.cohort import stacking_pays
 from axiswise.population.member import Member
 from axiswise.population.step import bind
@@ -34,6 +35,8 @@ class Trained:
         status: "trained", or "diverged at step …".
         seconds: Time its cohort spent training, divided by the cohort's members.
         about: What produced it: "dataset" (identity), "dtype", "device" and "versions".
+        halves: Encoder, x ↦ the posterior's named tuple, and decoder, z ↦ E[x | z], of a model that was not trained
+            here (see `population.foreign`); it is called as it is, and has no weights of ours.
     """
 
     member: Member
@@ -43,9 +46,18 @@ class Trained:
     status: str
     seconds: float
     about: dict[str, Any]
+    halves: Halves | None = None
 
     def to(self, device: torch.device) -> "Trained":
-        """The same on another device."""
+        """The same on another device.
+
+        Raises:
+            AxiswiseError: If it was not trained here.
+        """
+        if self.halves is not None:
+            raise AxiswiseError(
+                f"A model of your own stays where it is. Got {device}. Move it yourself, and make the population again."
+            )
         weights = {name: tensor.to(device) for name, tensor in self.weights.items()}
         return replace(
             self, weights=weights, buffers={name: tensor.to(device) for name, tensor in self.buffers.items()}
@@ -82,10 +94,21 @@ class Group:
     @property
     def decodes(self) -> bool:
         """Whether there is a decoder."""
+        if self._halves is not None:
+            return self._halves[0][1] is not None
         return any(name.startswith("decoder.") for name in self.trained[0].weights)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating-point type that the members compute in; PyTorch's default for those without weights of ours."""
+        weights = self.trained[0].weights
+        return next(iter(weights.values())).dtype if weights else torch.get_default_dtype()
 
     def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
         """Parameters of q(z | x) of every member for the same observations, member axis first."""
+        if self._halves is not None:
+            encoded = [encode(x) for encode, _ in self._halves]
+            return type(encoded[0])(*(torch.stack(parts) for parts in zip(*encoded, strict=True)))
         if x.shape[1:] != self.model.shape:
             raise AxiswiseError(
                 f"`x` must have shape (n, {', '.join(map(str, self.model.shape))}). Got {tuple(x.shape)}."
@@ -99,8 +122,16 @@ class Group:
         """E[x | z] of every member at its own latents, or the decoder's raw output."""
         if not self.decodes:
             raise AxiswiseError("These members have no decoder: their objective trains an encoder alone.")
+        if self._halves is not None:
+            return torch.stack([decode(rows, raw=raw) for (_, decode), rows in zip(self._halves, z, strict=True)])  # pyright: ignore[reportOptionalCall] (checked)
         output = self._call("decoder", z, shared=False)
         return output if raw else self.likelihood.mean(output)
+
+    @property
+    def _halves(self) -> list[Halves] | None:
+        """The members' own halves where they were not trained here, which all members of a group share."""
+        halves = [trained.halves for trained in self.trained if trained.halves is not None]
+        return halves or None
 
     def _call(self, name: str, argument: Tensor, *, shared: bool) -> Float[Tensor, "p n ..."]:
         """The output of one module of every member, as one program where that pays."""

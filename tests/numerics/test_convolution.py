@@ -1,0 +1,202 @@
+"""Stacked convolutions against PyTorch's own, their derivatives, and the kernels against the reference on a GPU."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.func import jvp, vmap
+
+from axiswise.numerics.convolution import down, up
+
+
+def normal(*shape, seed=0, dtype=torch.float64, device="cpu"):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(device, dtype)
+
+
+@st.composite
+def sizes(draw):
+    """Members, samples, channels, image, kernel, stride and padding, odd ones included."""
+    kernel = draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
+    stride, padding = draw(st.integers(1, 3)), draw(st.integers(0, 2))
+    sides = [draw(st.integers(max(1, k - 2 * padding), 9)) for k in kernel]
+    p, n, c, o = (draw(st.integers(1, 4)) for _ in range(4))
+    return (p, n, c, *sides), (p, o, c, *kernel), stride, padding
+
+
+def by_member(function, *stacks):
+    return torch.stack([function(*arguments) for arguments in zip(*stacks, strict=True)])
+
+
+@settings(deadline=None, max_examples=30)
+@given(sizes(), st.integers(0, 99))
+def test_down_is_conv2d_of_each_member_and_up_its_adjoint(sizes, seed):
+    images, kernels, stride, padding = sizes
+    x, weight, bias = normal(*images, seed=seed), normal(*kernels, seed=seed + 1), normal(*kernels[:2], seed=seed + 2)
+    found = down(x, weight, bias, stride=stride, padding=padding)
+    expected = by_member(lambda a, w, b: F.conv2d(a, w, b, stride, padding), x, weight, bias)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    y = normal(*found.shape, seed=seed + 3)
+    back = up(y, weight, size=(images[-2], images[-1]), stride=stride, padding=padding)
+    forth = down(x, weight, stride=stride, padding=padding)
+    torch.testing.assert_close((back * x).sum(), (forth * y).sum(), rtol=1e-10, atol=1e-10)
+
+
+def test_up_is_conv_transpose2d_of_each_member():
+    y, weight, bias = normal(3, 2, 4, 5, 5), normal(3, 4, 2, 4, 4, seed=1), normal(3, 2, seed=2)
+    found = up(y, weight, bias, size=(10, 10), stride=2, padding=1)
+    expected = by_member(lambda a, w, b: F.conv_transpose2d(a, w, b, 2, 1), y, weight, bias)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    odd = up(y, weight, size=(11, 11), stride=2, padding=1)
+    expected = by_member(lambda a, w: F.conv_transpose2d(a, w, None, 2, 1, output_padding=1), y, weight)
+    torch.testing.assert_close(odd, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_derivatives_of_first_and_second_order_in_both_modes(direction):
+    weight = normal(2, 2, 2, 3, 2, seed=1).requires_grad_()
+    if direction == "down":
+        images, bias = normal(2, 1, 2, 5, 4).requires_grad_(), normal(2, 2, seed=2).requires_grad_()
+
+        def function(images, weight, bias):
+            return down(images, weight, bias, stride=2, padding=1)
+    else:
+        images, bias = normal(2, 1, 2, 3, 2).requires_grad_(), normal(2, 2, seed=2).requires_grad_()
+
+        def function(images, weight, bias):
+            return up(images, weight, bias, size=(5, 3), stride=2, padding=1)
+
+    assert torch.autograd.gradcheck(function, (images, weight, bias), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(function, (images, weight, bias))
+
+
+def test_mapped_over_members_and_over_directions():
+    """As a step uses them: mapped over members, with derivatives in many directions mapped inside, differentiated."""
+    x, weight = normal(3, 2, 2, 5, 5).requires_grad_(), normal(3, 4, 2, 3, 3, seed=1).requires_grad_()
+    directions = normal(3, 5, 2, 2, 5, 5, seed=2)
+
+    def pushed(convolve):
+        def one(x, weight, directions):
+            return vmap(lambda v: jvp(lambda a: convolve(a, weight).tanh(), (x,), (v,))[1])(directions)
+
+        return vmap(one)(x, weight, directions)
+
+    ours = pushed(lambda a, w: down(a.unsqueeze(0), w.unsqueeze(0), stride=2, padding=1).squeeze(0))
+    plain = pushed(lambda a, w: F.conv2d(a, w, None, 2, 1))
+    torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-12)
+    for found, expected in zip(
+        torch.autograd.grad(ours.square().sum(), (x, weight)),
+        torch.autograd.grad(plain.square().sum(), (x, weight)),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_gradients_of_weights_are_not_rounded_to_the_images_type():
+    x, weight = normal(2, 4, 3, 8, 8, dtype=torch.bfloat16), normal(2, 4, 3, 3, 3, seed=1, dtype=torch.float32)
+    y = down(x, weight.requires_grad_(), stride=2, padding=1)
+    (gradient,) = torch.autograd.grad(y.float().square().sum(), weight)
+    assert y.dtype == torch.bfloat16
+    assert gradient.dtype == torch.float32
+
+
+def as_views(weight, bias):
+    """Both as a step has them: slices of one matrix, a row a member, with something before, between and after."""
+    rows = [weight.flatten(1), bias]
+    matrix = torch.cat([part for row in rows for part in (torch.full_like(bias[:, :1], torch.nan), row)], 1)
+    size = weight[0].numel()
+    return matrix[:, 1 : 1 + size].view(weight.shape), matrix[:, 2 + size :]
+
+
+TOLERANCES = {torch.float64: 1e-13, torch.float32: 2e-6, torch.bfloat16: 8e-3}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@settings(deadline=None, max_examples=40)
+@given(sizes(), st.integers(0, 2**31))
+def test_kernels_equal_the_reference(dtype, sizes, seed):
+    """Operators with everything fused, and all gradients, in three types, against float64 on the rounded operands."""
+    images, kernels, stride, padding = sizes
+    rounded = [
+        normal(*shape, seed=seed + i, dtype=dtype) for i, shape in enumerate((images, kernels, kernels[:2], images[:1]))
+    ]
+    x, weight, bias, _ = (tensor.double() for tensor in rounded)
+    fast_x = rounded[0].cuda()
+    fast_weight, fast_bias = as_views(rounded[1].cuda(), rounded[2].cuda())
+    plain = torch.ops.axiswise.down(x, weight, bias, None, stride, padding, False)
+    gate = normal(*plain.shape, seed=seed + 5, dtype=dtype)
+    y = normal(*plain.shape, seed=seed + 6, dtype=dtype)
+    wide_gate = normal(*images, seed=seed + 7, dtype=dtype)
+    size = (images[-2], images[-1])
+    own = torch.ops.axiswise
+    pairs = [
+        (
+            own.down(x, weight, bias, gate.double(), stride, padding, True),
+            own.down(fast_x, fast_weight, fast_bias, gate.cuda(), stride, padding, True),
+        ),
+        (
+            own.up(y.double(), weight, None, wide_gate.double(), stride, padding, *size, False),
+            own.up(y.cuda(), fast_weight, None, wide_gate.cuda(), stride, padding, *size, False),
+        ),
+        (
+            own.up(y.double(), weight, None, None, stride, padding, *size, True),
+            own.up(y.cuda(), fast_weight, None, None, stride, padding, *size, True),
+        ),
+        *zip(
+            own.weights(x, y.double(), *kernels[-2:], stride, padding, torch.float64),
+            own.weights(fast_x, y.cuda(), *kernels[-2:], stride, padding, torch.float64),
+            strict=True,
+        ),
+    ]
+    for expected, found in pairs:
+        scale = expected.abs().max().clamp_min(1e-3)
+        assert ((found.double().cpu() - expected).abs().max() / scale).item() < TOLERANCES[dtype]
+
+
+@pytest.mark.gpu
+def test_a_member_does_not_depend_on_its_company_on_a_gpu():
+    """Bit for bit, also in bfloat16: the order of every sum is a member's own."""
+    x, weight = (
+        normal(5, 64, 32, 16, 16, dtype=torch.bfloat16, device="cuda"),
+        normal(5, 64, 32, 4, 4, seed=1, device="cuda", dtype=torch.float32),
+    )
+    y = torch.ops.axiswise.down(x, weight, None, None, 2, 1, True)
+    gradient = torch.ops.axiswise.weights(x, y, 4, 4, 2, 1, torch.float32)[0]
+    for member in range(5):
+        own = slice(member, member + 1)
+        alone = torch.ops.axiswise.down(x[own], weight[own], None, None, 2, 1, True)
+        assert torch.equal(alone[0], y[member])
+        assert torch.equal(torch.ops.axiswise.weights(x[own], alone, 4, 4, 2, 1, torch.float32)[0][0], gradient[member])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_adam_kernel_equals_pytorch(dtype):
+    from axiswise.numerics.kernels.triton_adam import adam
+    from axiswise.numerics.optimizers import Adam
+
+    rates, width = [1e-3, 1e-2, 0.3], 5001
+    parameters = normal(3, width, dtype=dtype, device="cuda")
+    expected = [row.clone().requires_grad_() for row in parameters]
+    optimizers = [torch.optim.Adam([row], lr=rate) for row, rate in zip(expected, rates, strict=True)]
+    state = Adam().start(parameters)
+    for step in range(5):
+        gradient = normal(3, width, seed=step + 1, dtype=dtype, device="cuda")
+        for row, own, optimizer in zip(expected, gradient, optimizers, strict=True):
+            row.grad = own.clone()
+            optimizer.step()
+        values = {
+            "lr": torch.tensor([rates], dtype=torch.float64),
+            **{name: torch.full((1, 3), value, dtype=torch.float64) for name, value in
+               (("beta1", 0.9), ("beta2", 0.999), ("eps", 1e-8), ("weight_decay", 0.0), ("clip", 0.0))},
+        }  # fmt: skip
+        factors = Adam().coefficients(values, torch.tensor([[float(step)]], dtype=torch.float64))
+        mean, square, eps, scale = (
+            factors[name][0].to("cuda", dtype)[:, None].contiguous() for name in ("mean", "square", "eps", "scale")
+        )
+        adam(parameters, gradient, state["mean"], state["square"], mean, square, eps, scale)
+    tolerance = 1e-12 if dtype == torch.float64 else 2e-6
+    for found, row in zip(parameters, expected, strict=True):
+        torch.testing.assert_close(found, row.detach(), rtol=tolerance, atol=tolerance)

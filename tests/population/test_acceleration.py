@@ -1,0 +1,214 @@
+"""The fast path against the plain one: on a CPU its operators are PyTorch's own, on a GPU they are kernels."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from axiswise import data, grid, models, objectives, optimizers, train
+from axiswise.errors import AxiswiseError
+from axiswise.numerics import uniform
+from axiswise.population import Member
+from axiswise.population.acceleration import Accelerated, aten, fused, own
+from axiswise.population.cohort import Cohort, Precision
+from axiswise.population.feed import feed
+from axiswise.population.loop import begin, run
+
+OBJECTIVES = {
+    "β-VAE": objectives.BetaVAE(4.0),
+    "FactorVAE": objectives.FactorVAE(10.0),
+    "deterministic ELBO": objectives.DeterministicELBO(),
+}
+
+
+def images(count: int = 24, device: str = "cpu") -> data.FactorDataset:
+    return data.arrays(uniform(0, "images", 0, (count, 1, 64, 64), dtype=torch.float32)).to(torch.device(device))
+
+
+def trained(members: list[Member], dataset, precision: Precision | None, dtype=torch.float64):
+    """Weights and history after training in one cohort, on the path asked for."""
+    training = begin(inputs := feed(Cohort(tuple(members), 1, precision), dataset, dtype))
+    run(inputs, training)
+    return training.state.weights["model"], training.history
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+def test_operators_give_the_steps_that_pytorch_gives(objective):
+    members = grid(model=models.conv64(latents=2), objective=objective, batch=2, steps=2, seed=range(2))
+    dataset = images()
+    plain, history = trained(members, dataset, None)
+    fast, same = trained(members, dataset, "fp32")
+    torch.testing.assert_close(fast, plain, rtol=1e-10, atol=1e-12)
+    assert history.keys() == same.keys()
+
+
+def test_relu_and_its_derivative_move_into_the_convolutions():
+    network = nn.Sequential(
+        nn.Conv2d(1, 3, 4, 2, 1), nn.ReLU(), nn.Conv2d(3, 2, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(2, 1, 4, 2, 1)
+    ).double()
+    x = torch.randn(2, 1, 8, 8, dtype=torch.float64)
+    weights = [parameter.detach().requires_grad_() for parameter in network.parameters()]
+
+    def step(x, *weights):
+        named = dict(zip((name for name, _ in network.named_parameters()), weights, strict=True))
+        found = torch.func.functional_call(network, named, (x,))
+        return [found, *torch.autograd.grad(found.square().sum(), weights)]
+
+    with Accelerated("fp32"):
+        graph = make_fx(step)(x, *weights)
+    expected = graph(x, *weights)
+    fused(graph.graph)
+    graph.recompile()
+    targets = [node.target for node in graph.graph.nodes]
+    assert aten.relu.default not in targets
+    assert aten.threshold_backward.default not in targets
+    assert targets.count(own.down.default) + targets.count(own.up.default) == 5  # 3 forth, 2 back: not to the data
+    for found, value in zip(graph(x, *weights), expected, strict=True):
+        torch.testing.assert_close(found, value, rtol=0, atol=0)
+
+
+def test_a_relu_that_shares_its_convolution_stays():
+    """The convolution's own result is used as well, so that it must not be cut off."""
+    layer, x = nn.Conv2d(1, 2, 3).double(), torch.randn(1, 1, 5, 5, dtype=torch.float64)
+    with Accelerated("fp32"):
+        graph = make_fx(lambda x: (y := layer(x)).relu() + y)(x)
+    fused(graph.graph)
+    graph.recompile()
+    assert aten.relu.default in [node.target for node in graph.graph.nodes]
+    torch.testing.assert_close(graph(x), layer(x).relu() + layer(x))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(2, 4, 3, groups=2),
+        nn.Conv2d(2, 4, 3, dilation=2),
+        nn.Conv2d(2, 4, 3, stride=(1, 2)),
+        nn.Conv2d(2, 4, 3, padding="same"),
+        nn.Conv2d(2, 4, (2, 3), stride=2, bias=False),
+        nn.ConvTranspose2d(2, 4, 3, groups=2),
+        nn.ConvTranspose2d(2, 4, 3, dilation=2),
+        nn.ConvTranspose2d(2, 4, 3, stride=(2, 1)),
+        nn.ConvTranspose2d(2, 4, 3, stride=2, output_padding=1),
+        nn.Linear(9, 4),
+    ],
+    ids=str,
+)
+def test_any_layer_gives_what_it_gives(layer):
+    x = torch.randn(3, 2, 9, 9)
+    with Accelerated("fp32"):
+        found = layer(x)
+    torch.testing.assert_close(found, layer(x), rtol=1e-5, atol=1e-6)
+    with Accelerated("bf16"):
+        narrow = layer(x)
+    assert narrow.dtype == torch.bfloat16
+    torch.testing.assert_close(narrow.float(), layer(x), rtol=0.05, atol=0.05)
+
+
+def test_everything_but_products_and_activations_is_computed_in_float32():
+    layer, x = nn.Linear(4, 4), torch.randn(8, 4)
+    with Accelerated("bf16"):
+        hidden = torch.relu(layer(x)).reshape(2, 16).tanh()
+        outcomes = [hidden.exp(), hidden * 2.0, hidden.sum(), torch.nn.functional.softplus(hidden), hidden[0] + 1]
+    assert hidden.dtype == torch.bfloat16
+    assert {outcome.dtype for outcome in outcomes} == {torch.float32}
+
+
+def test_bfloat16_products_leave_weights_and_gradients_in_float32():
+    members = grid(model=models.conv64(latents=2), objective=objectives.BetaVAE(), batch=4, steps=3, seed=range(2))
+    narrow, history = trained(members, images(), "bf16", torch.float32)
+    wide, expected = trained(members, images(), "fp32", torch.float32)
+    assert narrow.dtype == torch.float32
+    assert not torch.equal(narrow, wide)
+    for found, value in zip(history["loss"], expected["loss"], strict=True):
+        assert abs(found / value - 1).max() < 1e-3
+
+
+def test_precision_is_checked():
+    members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=1, seed=range(1))
+    square = data.synth_linear(samples=100)
+    with pytest.raises(AxiswiseError, match=r"`precision` 'bf16' needs a CUDA device.* Got cpu and torch.float32"):
+        train(members, square, precision="bf16")
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_an_unknown_precision_is_named():
+    members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=1, seed=range(1))
+    with pytest.raises(AxiswiseError, match=r"`precision` must be one of fp32, bf16. Got 'fp16'."):
+        train(members, data.synth_linear(samples=100), precision="fp16")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+def test_kernels_and_graphs_give_the_steps_that_pytorch_gives_on_a_gpu(objective):
+    members = grid(model=models.conv64(latents=4), objective=objective, batch=8, steps=23, seed=range(3))
+    plain, history = trained(members, images(64, "cuda"), None)
+    fast, same = trained(members, images(64, "cuda"), "fp32")
+    torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-11)
+    for name, terms in history.items():
+        for found, value in zip(same[name], terms, strict=True):
+            torch.testing.assert_close(torch.tensor(found), torch.tensor(value), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("precision", "dtype", "tolerance"), [("fp32", torch.float64, 1e-9), ("bf16", torch.float32, 1e-2)]
+)
+def test_members_do_not_depend_on_their_company_on_a_gpu(precision, dtype, tolerance):
+    """To rounding, by plain descent: Adam's first steps have the size of the rate wherever a gradient is not zero."""
+    members = grid(
+        model=models.conv64(latents=4),
+        objective=objectives.BetaVAE(),
+        batch=8,
+        steps=20,
+        seed=range(3),
+        optimizer=optimizers.SGD(1e-5),
+    )
+    together, _ = trained(members, images(64, "cuda"), precision, dtype)
+    for position, member in enumerate(members):
+        alone, _ = trained([member], images(64, "cuda"), precision, dtype)
+        start, _ = trained([replace(member, steps=0)], images(64, "cuda"), precision, dtype)
+        moved = (together[position] - start[0]).norm()
+        assert moved > 0
+        assert (alone[0] - together[position]).norm() < tolerance * moved
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(precision, tmp_path):
+    members = grid(model=models.conv64(latents=4), objective=objectives.BetaVAE(), batch=8, steps=57, seed=range(3))
+    dataset = images(64, "cuda")
+    whole = train(members, dataset, precision=precision)
+
+    class Stop(Exception):
+        pass
+
+    def stop(entry):
+        if entry.step >= 20:
+            raise Stop
+
+    import axiswise.population.loop as loop
+
+    before, loop.SAVE_SECONDS = loop.SAVE_SECONDS, 0.0
+    try:
+        with pytest.raises(Stop):
+            train([replace(member) for member in members], dataset, out=tmp_path, precision=precision, on_history=stop)
+        resumed = train(members, dataset, out=tmp_path, precision=precision)
+    finally:
+        loop.SAVE_SECONDS = before
+    for one, other in zip(whole.trained, resumed.trained, strict=True):
+        assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
+
+
+@pytest.mark.gpu
+def test_a_member_that_diverges_leaves_its_neighbours_alone_on_a_gpu():
+    calm = grid(model=models.conv64(latents=4), objective=objectives.BetaVAE(), batch=8, steps=20, seed=range(2))
+    wild = [replace(calm[0], seed=7, optimizer=optimizers.Adam(1e18))]
+    together = train([*calm, *wild], images(64, "cuda"), precision="bf16")
+    alone = train(calm, images(64, "cuda"), precision="bf16")
+    assert [member.status for member in together.trained][:2] == ["trained", "trained"]
+    assert together.trained[2].status != "trained"
+    for one, other in zip(alone.trained, together.trained, strict=False):
+        assert all(torch.isfinite(other.weights[name]).all() for name in one.weights)

@@ -1,0 +1,47 @@
+"""Where the time of one step of a cohort of convolutional members goes, kernel by kernel.
+
+Command: ``PYTHONPATH=src python benchmarks/profile_step.py [--precision fp32] [--members 64]``, on a machine with CUDA
+and dSprites. Cost: half a minute.
+"""
+
+import argparse
+from dataclasses import replace
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from axiswise.population.cohort import Cohort
+from axiswise.population.feed import feed
+from axiswise.population.loop import begin, cohort_program, steps_of
+from axiswise.population.throughput import tasks
+
+STEPS = 20  # profiled together: two launches of ten steps
+
+
+def main() -> None:
+    """Prints the kernels that take most of a step, in microseconds, with how often each runs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--precision", default="bf16", choices=["bf16", "fp32"])
+    parser.add_argument("--members", default=64, type=int)
+    parser.add_argument("--rows", default=25, type=int)
+    options = parser.parse_args()
+    task = next(tasks(torch.device("cuda")))
+    members = tuple(replace(task.member, seed=seed) for seed in range(options.members))
+    cohort = Cohort(members, 1, options.precision)
+    inputs = feed(cohort, task.dataset, torch.float32)
+    steps = steps_of(cohort_program(cohort, len(task.dataset)), inputs, begin(inputs).state)
+    steps(range(STEPS), [])
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        steps(range(STEPS), [])
+        torch.cuda.synchronize()
+    found = sorted(profiler.key_averages(), key=lambda entry: -entry.self_device_time_total)
+    total = sum(entry.self_device_time_total for entry in found) / STEPS
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {options.precision}, {options.members} members")
+    print(f"{total:8.0f} µs a step, draws for {STEPS} steps included")
+    for entry in found[: options.rows]:
+        print(f"{entry.self_device_time_total / STEPS:8.0f} µs {entry.count / STEPS:6.1f} × {entry.key[:90]}")
+
+
+if __name__ == "__main__":
+    main()

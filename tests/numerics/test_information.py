@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import mutual_info_score
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics import entropy, equal_width_bins, joint_counts, mutual_information
+from axiswise.numerics import binned_information, entropy, equal_width_bins, joint_counts, mutual_information
 
 
 def histogram_bins(code: np.ndarray, bins: int) -> np.ndarray:
@@ -129,3 +129,14 @@ def test_bias_of_independent_variables_is_millers():
 def test_refuses_empty_tables():
     with pytest.raises(AxiswiseError, match=r"`counts` must hold at least one sample along the last axis. Got none"):
         entropy(np.zeros((2, 3), np.int64))
+
+
+def test_binned_information_is_that_of_bins_and_counts():
+    generator = np.random.default_rng(0)
+    codes, factors = generator.normal(size=(2, 3, 500, 4)), generator.integers(0, 6, (500, 2))
+    codes[..., 0] += factors[:, 1]
+    found = binned_information(codes, factors, 7)
+    assert found.shape == (2, 3, 2, 4)
+    for *index, factor, code in np.ndindex(2, 3, 2, 4):
+        binned = histogram_bins(codes[(*index, slice(None), code)], 7)
+        assert found[(*index, factor, code)] == pytest.approx(mutual_info_score(factors[:, factor], binned), abs=1e-14)

@@ -1,12 +1,14 @@
-from collections.abc import Iterator
+import importlib.util
+from pathlib import Path
+from types import ModuleType
 
-import jaxtyping
 import pytest
 
 
-@pytest.fixture
-def as_installed() -> Iterator[None]:
-    """Turns the test run's signature checks off, so that a score meets bad arrays as it does at a user's."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+@pytest.fixture(scope="session")
+def reference() -> ModuleType:
+    """The module of plain, slow algorithms beside this file."""
+    spec = importlib.util.spec_from_file_location("reference", Path(__file__).with_name("reference.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

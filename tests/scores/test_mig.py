@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import digamma
+from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 from sklearn.metrics import mutual_info_score
 
 from axiswise.errors import AxiswiseError
+from axiswise.numerics import kraskov_information
 from axiswise.scores import mig
 
 
@@ -170,3 +173,91 @@ def test_names_the_members_that_diverged():
 def test_refuses_no_bins():
     with pytest.raises(AxiswiseError, match=r"`bins` must be at least 1. Got 0."):
         mig(np.eye(3), np.arange(3)[:, None], bins=0)
+
+
+def mixed_factors(samples: int = 1500) -> tuple[np.ndarray, tuple[str, ...]]:
+    generator = np.random.default_rng(8)
+    angle, real = generator.uniform(-np.pi, np.pi, samples), generator.normal(size=samples)
+    return np.stack([generator.integers(0, 4, samples), angle, real], -1), ("discrete", "circular", "continuous")
+
+
+def test_neighbours_agree_with_scikit_learn():
+    factors, kinds = mixed_factors()
+    generator = np.random.default_rng(9)
+    codes = factors @ generator.normal(size=(3, 4)) + generator.normal(size=(1500, 4))
+    found = mig(codes, factors[:, [0, 2]], kinds=[kinds[0], kinds[2]], estimator="neighbours")
+    expected = [
+        mutual_info_classif(codes, factors[:, 0].astype(int), n_neighbors=3, random_state=0),
+        mutual_info_regression(codes, factors[:, 2], n_neighbors=3, random_state=0),
+    ]
+    np.testing.assert_allclose(found.information, expected, atol=1e-5)  # scikit-learn adds noise of 1e-10 deviations
+    ranked = np.sort(expected, axis=1)
+    own = [digamma(1500) - digamma(np.bincount(factors[:, 0].astype(int)))[factors[:, 0].astype(int)].mean()]
+    np.testing.assert_allclose(found.entropies, [*own, digamma(1500) - digamma(3)], atol=1e-12)
+    np.testing.assert_allclose(found.gaps, (ranked[:, -1] - ranked[:, -2]) / found.entropies, atol=1e-5)
+    assert (found.bins, found.neighbours, found.samples) == (None, 3, 1500)
+    assert found.estimator.startswith("nearest neighbours")
+    assert found.normaliser == "the factor's information with itself, estimated alike"
+
+
+def test_neighbours_find_the_closed_form_for_gaussians():
+    generator = np.random.default_rng(10)
+    factor, noise, other = generator.normal(size=(3, 4000))
+    found = mig(np.stack([0.8 * factor + 0.6 * noise, other], -1), factor[:, None], estimator="neighbours")
+    np.testing.assert_allclose(found.information, [[-0.5 * np.log(1 - 0.64), 0.0]], atol=0.03)
+
+
+def test_neighbours_reach_one_on_a_perfect_code_and_zero_on_a_copied_one():
+    factors, kinds = mixed_factors()
+    codes = factors.copy()
+    assert mig(codes, factors, kinds=kinds, estimator="neighbours").gaps[[0, 2]].min() > 0.97
+    codes[:, 0] += 0.01 * np.random.default_rng(11).normal(size=1500)
+    found = mig(codes, factors, kinds=kinds, estimator="neighbours")
+    assert found.gaps[[0, 2]].min() > 0.95
+    assert (found.gaps <= 1).all()
+    assert mig(np.concatenate([codes, codes], -1), factors, kinds=kinds, estimator="neighbours").score == 0.0
+
+
+def test_neighbours_see_an_angle_as_a_circle():
+    factors, _ = mixed_factors()
+    angle = factors[:, 1:2]
+    codes = np.cos(angle) + 0.1 * factors[:, 2:3]
+    found = mig(codes, angle, kinds="circular", estimator="neighbours")
+    assert found.information == kraskov_information(codes[:, 0], angle[:, 0], 3, (None, 2 * np.pi))
+    assert found.entropies == pytest.approx(digamma(1500) - digamma(3), abs=1e-12)  # its ends have neighbours too
+    turned = [mig(codes, angle + turn, kinds="circular", estimator="neighbours").score for turn in (2.0, 9.0)]
+    np.testing.assert_allclose(turned, found.score, atol=1e-3)  # a turn may move a neighbour by rounding
+    assert found.score > 0.1
+
+
+def test_neighbours_of_a_stack_are_those_of_its_members():
+    factors, kinds = mixed_factors(200)
+    codes = factors + np.random.default_rng(12).normal(size=(2, 2, 200, 3))
+    together = mig(codes, factors, kinds=kinds, estimator="neighbours")
+    assert together.information.shape == (2, 2, 3, 3)
+    for index in np.ndindex(2, 2):
+        alone = mig(codes[index], factors, kinds=kinds, estimator="neighbours")
+        assert together.score[index] == alone.score
+        assert together.information[index].tolist() == alone.information.tolist()
+
+
+def test_neighbours_leave_out_constant_factors():
+    factors, kinds = mixed_factors(200)
+    factors[:, 1] = 1.0
+    found = mig(factors, factors, kinds=kinds, estimator="neighbours")
+    assert np.isnan(found.gaps).tolist() == [False, True, False]
+    assert np.isfinite(found.score)
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_refuses_other_estimators():
+    with pytest.raises(AxiswiseError, match=r"`estimator` must be \"bins\" or \"neighbours\". Got 'kernel'."):
+        mig(np.eye(4), np.arange(4)[:, None], estimator="kernel")
+
+
+def test_refuses_factors_that_fall_into_one_bin():
+    angles = np.linspace(0.1, 0.2, 10)[:, None]
+    with pytest.raises(AxiswiseError, match=r"Got factors that each fall into a single bin or angle; raise `bins`"):
+        mig(angles, angles, kinds="circular")
+    both = np.concatenate([angles, np.arange(10)[:, None] % 2], -1)
+    assert np.isnan(mig(both, both, kinds=["circular", "discrete"]).gaps).tolist() == [True, False]

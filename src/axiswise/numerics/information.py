@@ -34,24 +34,21 @@ def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndar
     """
     if bins < 1:
         raise AxiswiseError(f"`bins` must be at least 1. Got {bins}.")
-    codes = np.asarray(codes, dtype=np.float64)
-    low, high = codes.min(-2, keepdims=True), codes.max(-2, keepdims=True)
+    rows = np.ascontiguousarray(np.swapaxes(np.asarray(codes, dtype=np.float64), -2, -1))  # samples last: one pass each
+    low, high = rows.min(-1, keepdims=True), rows.max(-1, keepdims=True)
     # A constant code, or one whose bins would be narrower than the smallest normal number: every value in bin 0.
     width = np.where((high - low) / bins >= np.finfo(np.float64).tiny, high - low, 1.0)
-    binned = np.minimum(((codes - low) / width * bins).astype(np.int64), bins - 1)
+    place = (rows - low) / width * bins
+    binned = np.minimum(place.astype(np.int64), bins - 1)
     # Rounding may put a code one bin off when it lies on an edge: the edges themselves, in floating point, decide.
-    edges = low[..., None] + np.arange(bins + 1) * (width / bins)[..., None]
-    binned -= (codes < _edge(edges, binned)) & (binned > 0)
-    binned += (codes >= _edge(edges, binned + 1)) & (binned < bins - 1)
-    return binned
-
-
-def _edge(edges: Float[ndarray, "... 1 z e"], number: Int[ndarray, "... n z"]) -> Float[ndarray, "... n z"]:
-    """The edge of the given number, for each code."""
-    latents, count = edges.shape[-2:]
-    table = edges.reshape(-1, latents * count)
-    flat = (number + np.arange(latents) * count).reshape(len(table), -1)
-    return np.take_along_axis(table, flat, -1).reshape(number.shape)
+    slack = 8 * np.finfo(np.float64).eps * bins * (1 + np.maximum(np.abs(low), np.abs(high)) / width)
+    near = np.nonzero(np.abs(place - np.rint(place)) <= slack)
+    values, numbers, latent = rows[near], binned[near], (*near[:-1], 0)
+    start, step = low[latent], (width / bins)[latent]
+    numbers -= (values < start + numbers * step) & (numbers > 0)
+    numbers += (values >= start + (numbers + 1) * step) & (numbers < bins - 1)
+    binned[near] = numbers
+    return np.swapaxes(binned, -2, -1)
 
 
 def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -> Int[ndarray, "... k z levels bins"]:
@@ -59,8 +56,7 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
 
     .. math:: C_{kzlb} = \#\{i : f_{ik} = l,\ c_{iz} = b\}
 
-    All pairs of a factor and a code are counted in one pass of :func:`numpy.bincount`. Factors and codes with fewer
-    levels than the largest are padded by zero counts, which no estimate sees.
+    Factors and codes with fewer levels than the largest are padded by zero counts, which no estimate sees.
 
     Arguments:
         codes: Bin numbers, 0 ≤ code.
@@ -77,12 +73,15 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
         )
     *leading, samples, latents = codes.shape
     levels, bins = int(factors.max(initial=0)) + 1, int(codes.max(initial=0)) + 1
-    shape = (factors.shape[1], latents, levels, bins)
-    pair = np.arange(factors.shape[1])[:, None] * latents + np.arange(latents)  # (k, z)
-    cell = (pair * levels + factors[:, :, None]) * bins  # (n, k, z), all but the code
-    stack = codes.reshape(-1, samples, 1, latents)
-    counts = [np.bincount((cell + member).ravel(), minlength=np.prod(shape)) for member in stack]
-    return np.array(counts, dtype=np.int64).reshape(*leading, *shape)
+    stack = np.swapaxes(codes.reshape(-1, samples, latents), -2, -1)
+    offset = np.arange(latents)[:, None] * (levels * bins)
+    rows = np.ascontiguousarray(factors.T) * bins
+    # One factor of one member at a time: the numbers of its cells stay in the cache.
+    counts = [
+        [np.bincount((cell + row).ravel(), minlength=latents * levels * bins) for row in rows]
+        for cell in (member + offset for member in stack)
+    ]
+    return np.array(counts, dtype=np.int64).reshape(*leading, len(rows), latents, levels, bins)
 
 
 def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
@@ -115,3 +114,24 @@ def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]
     """
     joint = entropy(counts.reshape(*counts.shape[:-2], -1))
     return np.asarray(np.maximum(entropy(counts.sum(-1)) + entropy(counts.sum(-2)) - joint, 0.0))
+
+
+def binned_information(
+    codes: Num[ndarray, "... n z"], factors: Int[ndarray, "n k"], bins: int = 20
+) -> Float[ndarray, "... k z"]:
+    """Estimates the mutual information of each factor with each code that was cut into equal-width bins.
+
+    Arguments:
+        codes: Finite values, any leading axes (members).
+        factors: Levels, 0 ≤ factor, shared by all members.
+        bins: Bins of each code.
+
+    Example:
+        >>> levels = np.array([[0], [1], [0], [1]])
+        >>> bool(np.isclose(binned_information(levels * 0.3, levels)[0, 0], np.log(2)))
+        True
+    """
+    *leading, samples, latents = codes.shape
+    # One member at a time: its counts fit the cache, and a member is measured the same alone as among others.
+    tables = (joint_counts(equal_width_bins(member, bins), factors) for member in codes.reshape(-1, samples, latents))
+    return np.stack([mutual_information(table) for table in tables]).reshape(*leading, factors.shape[1], latents)

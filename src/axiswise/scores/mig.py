@@ -1,15 +1,18 @@
 r"""Mutual information gap: is each factor captured by one latent, and by no other?"""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
-from axiswise.numerics.information import entropy, equal_width_bins, joint_counts, mutual_information
-from axiswise.scores.factors import as_factors
+from axiswise.errors import AxiswiseError
+from axiswise.numerics import binned_information, entropy, kraskov_information, ross_information
+from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import as_codes, score
 from axiswise.shapes import Array, Float, Kind, Num
+
+NEAREST = ("nearest neighbours (Kraskov; Ross for levels)", "the factor's information with itself, estimated alike")
 
 
 class MIG(NamedTuple):
@@ -22,12 +25,15 @@ class MIG(NamedTuple):
     information: Float[ndarray, "... k z"]
     """Mutual information of each factor with each latent, in nats."""
     entropies: Float[ndarray, " k"]
-    """Entropy of each factor, in nats."""
-    bins: int
-    """Bins of each code: scores of different bins are not comparable."""
+    """What the gaps are divided by: the information of each factor with itself, in nats."""
+    bins: int | None
+    """Bins of each code: scores of different bins are not comparable. None where nothing was binned."""
     samples: int
     """Samples the estimate was made from: its bias falls as one over them."""
     estimator: str = "plug-in, equal-width bins"
+    normaliser: str = "entropy of the levels or bins"
+    neighbours: int | None = None
+    """Neighbours that distances were measured to, None where they were not."""
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0)
@@ -37,6 +43,8 @@ def mig(
     *,
     kinds: Kind | Sequence[Kind] | None = None,
     bins: int = 20,
+    estimator: Literal["bins", "neighbours"] = "bins",
+    neighbours: int = 3,
 ) -> MIG:
     r"""Scores how much more the most informative latent says about a factor than the second most informative one.
 
@@ -52,16 +60,26 @@ def mig(
     largest information is 0. Flips, shifts and scales leave the score as it is unless they move a code across the edge
     of its bin, by rounding or because it lies on one.
 
+    With ``estimator="neighbours"`` nothing is binned: the information of a code with levels is Ross's estimate, with
+    real values Kraskov's, with angles Kraskov's along the circle. A continuous factor has no entropy that could
+    normalise it: its differential entropy depends on its unit. The gap is therefore divided by the factor's information
+    with itself by the same estimate, which is an entropy for levels and :math:`\psi(n) - \psi(k)` for continuous
+    factors, the most that k neighbours among n samples can show. So 1 still is a code that equals the factors, but the
+    gaps of noisy codes shrink slowly as samples grow: compare at equal n and k only.
+
     References:
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
         equation 6; estimated from binned means as in Locatello et al., *Challenging common assumptions in the
-        unsupervised learning of disentangled representations*, ICML 2019.
+        unsupervised learning of disentangled representations*, ICML 2019. For nearest neighbours see
+        :mod:`axiswise.numerics.neighbours`.
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
         factors: What generated the samples: levels, real values or angles.
         kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
         bins: Bins of each code and of each continuous factor.
+        estimator: Whether to count in bins or to measure distances to nearest neighbours, slower by a factor of tens.
+        neighbours: How many neighbours.
 
     Example:
         >>> factors = np.stack(np.meshgrid(np.arange(3), np.arange(4)), -1).reshape(-1, 2)
@@ -70,22 +88,59 @@ def mig(
         (1.0, 0.0)
     """
     codes = as_codes(codes)
-    *leading, samples, latents = codes.shape
+    *leading, samples, _ = codes.shape
     read = as_factors(factors, samples, kinds)
-    levels, varies = read.labels(bins), read.varies
-    members = codes.reshape(-1, samples, latents)
-    # One member at a time: its counts fit the cache, and a member scores the same alone as among others.
-    tables = (joint_counts(equal_width_bins(member, bins), levels) for member in members)
-    information = np.stack([mutual_information(table) for table in tables]).reshape(*leading, -1, latents)
+    match estimator:
+        case "bins":
+            information, entropies = _from_bins(codes, read, bins)
+            how = MIG(0.0, information, information, entropies, bins, samples)
+        case "neighbours":
+            information, entropies = _from_neighbours(codes, read, neighbours)
+            how = MIG(0.0, information, information, entropies, None, samples, *NEAREST, neighbours)
+        case _:
+            raise AxiswiseError(f'`estimator` must be "bins" or "neighbours". Got {estimator!r}.')
 
-    entropies = entropy(np.stack([np.bincount(column, minlength=levels.max() + 1) for column in levels.T]))
+    varies = read.varies & (entropies > 0)
+    if not varies.any():
+        raise AxiswiseError(
+            "At least one factor must vary. Got factors that each fall into a single bin or angle; raise `bins`."
+        )
     gaps = np.full((*leading, len(entropies)), np.nan)
     gaps[..., varies] = _gap(information)[..., varies] / entropies[varies]
     mean = gaps[..., varies].mean(-1)
-    return MIG(mean if leading else float(mean), gaps, information, entropies, bins, samples)
+    return how._replace(score=mean if leading else float(mean), gaps=gaps)
 
 
 def _gap(information: Float[ndarray, "... k z"]) -> Float[ndarray, "... k"]:
     """Largest minus second largest over the latents; latents that do not exist know nothing."""
     second, first = np.moveaxis(np.partition(np.insert(information, 0, 0.0, axis=-1), -2, axis=-1)[..., -2:], -1, 0)
     return first - second
+
+
+def _from_bins(
+    codes: Float[ndarray, "... n z"], factors: Factors, bins: int
+) -> tuple[Float[ndarray, "... k z"], Float[ndarray, " k"]]:
+    """Information of the factors with the latents and with themselves, counted."""
+    levels = factors.labels(bins)
+    counts = np.stack([np.bincount(column, minlength=levels.max() + 1) for column in levels.T])
+    return binned_information(codes, levels, bins), entropy(counts)
+
+
+def _from_neighbours(
+    codes: Float[ndarray, "... n z"], factors: Factors, neighbours: int
+) -> tuple[Float[ndarray, "... k z"], Float[ndarray, " k"]]:
+    """Information of the factors with the latents and with themselves, from distances; 0 for constant factors."""
+    columns = np.swapaxes(codes, -2, -1).reshape(-1, codes.shape[-2])  # all latents of all members
+    information, entropies = np.zeros((len(factors), len(columns))), np.zeros(len(factors))
+    levels = factors.labels(1)  # of those that have levels; the others are not looked at
+    for k in np.flatnonzero(factors.varies):
+        values = factors.values[:, k]
+        if factors.levelled[k]:
+            information[k] = [ross_information(column, levels[:, k], neighbours) for column in columns]
+            entropies[k] = ross_information(values, levels[:, k], neighbours)
+        else:
+            period = 2 * np.pi if factors.kinds[k] == "circular" else None
+            information[k] = [kraskov_information(column, values, neighbours, (None, period)) for column in columns]
+            entropies[k] = kraskov_information(values, values, neighbours, (period, period))
+    stacked = information.reshape(len(factors), *codes.shape[:-2], codes.shape[-1])
+    return np.moveaxis(stacked, 0, -2), entropies

@@ -62,8 +62,12 @@ def declaration(function: Callable) -> Declaration | None:
     return getattr(function, "declaration", None)
 
 
-def as_codes(codes: Num[Array, "..."]) -> Float[ndarray, "... n z"]:
+def as_codes(codes: Num[Array, "..."], name: str = "codes") -> Float[ndarray, "... n z"]:
     """Reads codes of shape (…, n, z) as float64 and refuses what no score can be computed from.
+
+    Arguments:
+        codes: The codes, or what else there is one number of for each sample and latent.
+        name: What messages call it.
 
     Example:
         >>> as_codes(np.zeros((3, 100, 10), np.float32)).dtype
@@ -72,7 +76,7 @@ def as_codes(codes: Num[Array, "..."]) -> Float[ndarray, "... n z"]:
     values = as_numpy(codes).astype(np.float64, copy=False)
     if values.ndim < 2 or 0 in values.shape:
         raise AxiswiseError(
-            f"`codes` must have axes (…, n, z): samples, then latents, none of them empty. Got shape {values.shape}."
+            f"`{name}` must have axes (…, n, z): samples, then latents, none of them empty. Got shape {values.shape}."
         )
     finite = np.isfinite(values)
     if not finite.all():
@@ -80,7 +84,7 @@ def as_codes(codes: Num[Array, "..."]) -> Float[ndarray, "... n z"]:
         where = f" of members {np.flatnonzero(~members).tolist()}" if values.ndim > 2 else ""
         *_, sample, latent = np.argwhere(~finite)[0]
         raise AxiswiseError(
-            f"`codes` must be finite. Got {(~finite).sum()} values{where} that are NaN or infinite, the first at "
+            f"`{name}` must be finite. Got {(~finite).sum()} values{where} that are NaN or infinite, the first at "
             f"sample {sample}, latent {latent}; leave out models that diverged."
         )
     return values

@@ -1,0 +1,137 @@
+r"""Explicitness: can the factors be read off all latents together by a linear classifier?"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy import ndarray
+from scipy.stats import rankdata
+
+from axiswise.errors import AxiswiseError
+from axiswise.scores.factors import split
+from axiswise.scores.logistic import NAMED, logistic_regression
+from axiswise.scores.score import score
+from axiswise.shapes import Array, Float, Int, Kind, Num
+
+
+class Explicitness(NamedTuple):
+    """Explicitness, what it is made of, and how it was estimated."""
+
+    score: float | Float[ndarray, "..."]
+    """Mean of the areas; a float for one code, an array of the leading axes for a stack of them."""
+    areas: Float[ndarray, "... k"]
+    """Area under the ROC curve for each factor on the test points, NaN for factors that are constant."""
+    train_score: float | Float[ndarray, "..."]
+    """Mean area over the factors, on the training points."""
+    train_areas: Float[ndarray, "... k"]
+    """Area for each factor on the training points."""
+    left_out: Int[ndarray, "... k"]
+    """Levels of each factor that no test point has, the same for all members: they have no area."""
+    bins: int
+    """Bins of each continuous factor."""
+    samples: int
+    """Points that were fitted on."""
+    test_samples: int
+    """Points that were predicted."""
+    estimator: str = f"{NAMED} of standardised codes, macro ROC area, one versus rest"
+
+
+@score(invariances=["permute", "flip", "shift", "scale"], chance=0.5, tolerance=0.015)
+def explicitness(
+    codes: Num[Array, "... n z"],
+    factors: Num[Array, "n k"],
+    *,
+    kinds: Kind | Sequence[Kind] | None = None,
+    test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
+    seed: int = 0,
+    bins: int = 20,
+) -> Explicitness:
+    r"""Scores how well a linear classifier of all latents together ranks the samples of each level before the others.
+
+    .. math:: \mathrm{Explicitness} = \frac{1}{K} \sum_{k=1}^{K} \frac{1}{L_k} \sum_{l=1}^{L_k}
+        P\left( \hat p_k(l \mid c) > \hat p_k(l \mid c') \right), \qquad f_k = l,\ f_k' \ne l
+
+    A logistic regression is fitted to the standardised codes for each factor; the probability is the area under the ROC
+    curve of its predictions for level :math:`l`, on test points, ties counting one half. It is 1 if the levels can be
+    read off without an error, ½ for noise, and does not ask which latent says what: it goes together with modularity.
+
+    Codes are standardised by mean and deviation of the training points, constant ones are left out; if all are
+    constant, every area is ½. Continuous factors and angles are cut into `bins` equal-width bins. A level that no test
+    point has is left out of the mean; one that no training point has is predicted with probability 0, which is an area
+    of ½. Constant factors have no area: it is NaN, and the mean is over the others.
+
+    References:
+        Ridgeway and Mozer, *Learning deep disentangled embeddings with the F-statistic loss*, NeurIPS 2018, section 2;
+        with the classifier of Locatello et al., *Challenging common assumptions in the unsupervised learning of
+        disentangled representations*, ICML 2019, under today's scikit-learn.
+
+    Arguments:
+        codes: Posterior means, any leading axes (members) before samples and latents.
+        factors: What generated the samples: levels, real values or angles.
+        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        test: Codes and factors to test on; if None, a third of the points is held out.
+        seed: Decides which points are held out.
+        bins: Bins of each continuous factor.
+
+    Example:
+        >>> factors = np.stack(np.meshgrid(np.arange(2), np.arange(50)), -1).reshape(-1, 2)[:, :1]
+        >>> noise = np.random.default_rng(0).normal(size=(100, 2))
+        >>> explicitness(np.concatenate([factors, noise], -1), factors).score
+        1.0
+    """
+    read = split(codes, factors, kinds, test, seed)
+    *leading, samples, latents = read.codes.shape
+    labels, varies = read.factors.labels(bins), read.factors.varies
+    parts = (read.train, read.test)
+    for rows, name in zip(parts, ("training", "test"), strict=True):
+        single = varies & (np.ptp(labels[rows], axis=0) == 0)
+        if single.any():
+            raise AxiswiseError(
+                f"The area under a ROC curve needs two levels. Got a single one of factor {single.argmax()} among "
+                f"{len(rows)} {name} points; give more points, or leave the factor out."
+            )
+    members = read.codes.reshape(-1, samples, latents)
+    areas = np.full((2, len(members), len(read.factors)), np.nan)
+    for number, member in enumerate(members):
+        mean, deviation = member[read.train].mean(0), member[read.train].std(0)
+        alive = (np.ptp(member[read.train], axis=0) > 0) & (deviation > 0)
+        standard = ((member - mean) / np.where(alive, deviation, 1.0))[:, alive]
+        for column in np.flatnonzero(varies):
+            own = labels[:, column]
+            for part, rows, probabilities in zip(areas, parts, _probabilities(standard, own, parts), strict=True):
+                part[number, column] = np.nanmean(_roc_areas(probabilities, own[rows]))
+    train, final = areas[..., varies].mean(-1)
+    left_out = [len(np.setdiff1d(column, column[read.test])) for column in labels.T]
+    return Explicitness(
+        final.reshape(leading) if leading else float(final[0]),
+        areas[1].reshape(*leading, -1),
+        train.reshape(leading) if leading else float(train[0]),
+        areas[0].reshape(*leading, -1),
+        np.broadcast_to(np.array(left_out), areas[0].shape).reshape(*leading, -1),
+        bins,
+        len(read.train),
+        len(read.test),
+    )
+
+
+def _probabilities(
+    codes: Float[ndarray, "n z"], labels: Int[ndarray, " n"], parts: tuple[Int[ndarray, " a"], Int[ndarray, " b"]]
+) -> list[Float[ndarray, "_ c"]]:
+    """Predicted probability of each level at the training and the test points."""
+    classes = int(labels.max()) + 1
+    found = [np.zeros((len(rows), classes)) for rows in parts]
+    if codes.shape[1]:
+        fitted = logistic_regression(codes[parts[0]], labels[parts[0]])
+        for probabilities, rows in zip(found, parts, strict=True):
+            probabilities[:, fitted.classes_] = fitted.predict_proba(codes[rows])
+    return found
+
+
+def _roc_areas(probabilities: Float[ndarray, "n c"], labels: Int[ndarray, " n"]) -> Float[ndarray, " c"]:
+    """Area under the ROC curve of each level against the rest, from ranks; NaN for levels of no sample, or of all."""
+    samples, classes = probabilities.shape
+    inside = np.bincount(labels, minlength=classes)
+    ranks = rankdata(probabilities, axis=0)
+    won = np.bincount(labels, weights=ranks[np.arange(samples), labels], minlength=classes)
+    pairs = inside * (samples - inside)
+    return (won - inside * (inside + 1) / 2) / np.where(pairs > 0, pairs, np.nan)

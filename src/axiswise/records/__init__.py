@@ -15,13 +15,31 @@ from axiswise.records.files import (
 )
 from axiswise.records.identity import address, describe, restore
 from axiswise.records.provenance import versions
+from axiswise.records.statistics import (
+    Comparison,
+    Interval,
+    bootstrap,
+    bootstrap_rows,
+    compare,
+    compare_paired,
+    grouped,
+    mean_interval,
+)
 
 __all__ = [
     "PARTIAL",
+    "Comparison",
+    "Interval",
     "Tensors",
     "address",
     "append_rows",
+    "bootstrap",
+    "bootstrap_rows",
+    "compare",
+    "compare_paired",
     "describe",
+    "grouped",
+    "mean_interval",
     "read_about",
     "read_json",
     "read_rows",

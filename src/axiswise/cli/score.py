@@ -1,0 +1,455 @@
+"""`axiswise score`: every score of codes and factors that lie in files."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from axiswise.cli.tables import Table, read_table
+from axiswise.errors import AxiswiseError
+
+if TYPE_CHECKING:  # these would import PyTorch or scipy
+    from axiswise.records import Interval
+    from axiswise.shapes import Kind
+
+WIDE = 150  # columns of a table that goes to a file or a pipe
+SHOWN = 4  # members whose matrices are drawn
+
+
+class Given(NamedTuple):
+    """What was read: codes with members first, factors, and the names and kinds of both."""
+
+    codes: np.ndarray
+    factors: np.ndarray
+    test: tuple[np.ndarray, np.ndarray] | None
+    kinds: "tuple[Kind, ...]"
+    factor_names: tuple[str, ...]
+    latent_names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class Outcome(NamedTuple):
+    """What one score said: numbers by name with an interval each, or the reason why there are none."""
+
+    name: str
+    values: dict[str, list[float]]
+    intervals: "dict[str, Interval]"
+    chance: float | None
+    best: float | None
+    settings: dict[str, Any]
+    detail: dict[str, Any]
+    reason: str | None
+
+
+def score(
+    codes: Annotated[
+        str, typer.Argument(help="Codes (n, z), or (members, n, z): .npy, .npz or file.npz:key, .csv, .parquet.")
+    ],
+    factors: Annotated[str, typer.Argument(help="Their factors (n, k), in any of these formats.")],
+    scores: Annotated[
+        str | None, typer.Option(help="Names of scores, with commas between; all that suit if not given.")
+    ] = None,
+    kinds: Annotated[
+        str | None, typer.Option(help="discrete, continuous or circular: one for all factors, or one for each.")
+    ] = None,
+    discrete: Annotated[str | None, typer.Option(help="Names of factors that have levels.")] = None,
+    continuous: Annotated[str | None, typer.Option(help="Names of factors that are real numbers.")] = None,
+    circular: Annotated[
+        str | None, typer.Option(help="Names of factors that are angles, or levels on a circle.")
+    ] = None,
+    test_codes: Annotated[
+        str | None, typer.Option(help="Codes to test on; a third of CODES is held out if not given.")
+    ] = None,
+    test_factors: Annotated[str | None, typer.Option(help="Factors to test on.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides what is drawn or held out.")] = 0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write numbers and details to this file, too.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for heat maps of factors by latents (PNG).")] = None,
+) -> None:
+    """Score codes against factors that lie in files. Integers and text are levels of a discrete factor, other numbers
+    are continuous, unless an option says otherwise. A population gives the mean over its members ± its 95 % Student t
+    interval. A score that cannot be computed is a line that says why.
+    """
+    chosen = _named(scores)
+    draw = _drawing() if out else None
+    named = {"discrete": discrete, "continuous": continuous, "circular": circular}
+    given = _given(codes, factors, test_codes, test_factors, kinds, named)
+    console = Console(highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDE)
+    for line in _about(given):
+        console.print(Text(line), soft_wrap=True)
+    outcomes = []
+    for name, function in chosen.items():
+        with console.status(f"{name} …"):  # on a terminal only
+            outcomes.append(_outcome(name, function, given, seed))
+    console.print(_grid(outcomes, len(given.codes)))
+    if json_file:
+        from axiswise.records import write_json
+
+        write_json(json_file, _form(given, outcomes, codes, factors, seed))
+    if out and draw:
+        for picture in _pictures(given, outcomes, out, draw):
+            console.print(Text(f"picture: {picture}"))
+
+
+def catalogue() -> dict[str, Callable[..., Any]]:
+    """Every score that the package exports, by name."""
+    from axiswise import scores
+
+    functions = {name: getattr(scores, name) for name in scores.__all__}
+    return {name: function for name, function in functions.items() if scores.declaration(function)}
+
+
+def _named(names: str | None) -> dict[str, Callable[..., Any]]:
+    """The scores asked for; by default those that need nothing but codes and factors."""
+    known = catalogue()
+    if names is None:
+        return {name: function for name, function in known.items() if not _lacks(function)}
+    asked = _list(names)
+    unknown = [name for name in asked if name not in known]
+    if unknown or not asked:
+        raise AxiswiseError(f"--scores must name some of {', '.join(known)}. Got {', '.join(unknown) or 'nothing'}.")
+    return {name: known[name] for name in asked}
+
+
+def _lacks(function: Callable[..., Any]) -> list[str]:
+    """What a score needs besides codes and factors."""
+    parameters = inspect.signature(function).parameters.items()
+    return [name for name, one in parameters if one.default is one.empty and name not in ("codes", "factors")]
+
+
+def _list(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def _given(
+    codes: str,
+    factors: str,
+    test_codes: str | None,
+    test_factors: str | None,
+    kinds: str | None,
+    named: Mapping[str, str | None],
+) -> Given:
+    """Reads the files and refuses what no score can be computed from: what fails later is the score's own reason."""
+    from axiswise.scores import as_codes, as_factors
+
+    if (test_codes is None) != (test_factors is None):
+        raise AxiswiseError("--test-codes and --test-factors go together. Got one without the other.")
+    files = [(codes, factors), *([(test_codes, test_factors)] if test_codes and test_factors else [])]
+    tables = [(read_table(code), read_table(factor)) for code, factor in files]
+    columns, notes = _factor_columns([factor for _, factor in tables])
+    arrays = [_codes(code) for code, _ in tables]
+    found = _kinds(columns[0], kinds, named)
+    pairs = []
+    for array, parts, (code, factor) in zip(arrays, columns, tables, strict=True):
+        joined = np.stack(list(parts.values()), -1)
+        _check_lengths(array, joined, code.path, factor.path)
+        try:
+            as_factors(joined, as_codes(array).shape[-2], found)
+        except AxiswiseError as error:
+            raise AxiswiseError(f"{error} Read {code.path} and {factor.path} (factors {', '.join(parts)}).") from error
+        pairs.append((array if array.ndim > 2 else array[None], joined))
+    for table in (table for pair in tables for table in pair):
+        notes += table.notes
+    names = tuple(tables[0][0].columns or (f"z{place}" for place in range(arrays[0].shape[-1])))
+    notes += _doubts(columns[0], found, pairs[0][0], kinds, named)
+    test = pairs[1] if len(pairs) > 1 else None
+    train, values = pairs[0]
+    return Given(train, values, test, found, tuple(columns[0]), names, tuple(notes))
+
+
+def _codes(table: Table) -> np.ndarray:
+    if table.array is not None:
+        if table.array.ndim > 3:
+            raise AxiswiseError(
+                f"{table.path} must have axes (n, z), or (members, n, z). Got shape {table.array.shape}."
+            )
+        return table.array
+    columns = table.columns or {}
+    text = [name for name, column in columns.items() if column.dtype == object]
+    if text:
+        raise AxiswiseError(f"{table.path}: codes must be numbers. Got text in {', '.join(text)}; leave that out.")
+    return np.stack(list(columns.values()), -1)
+
+
+def _factor_columns(tables: Sequence[Table]) -> tuple[list[dict[str, np.ndarray]], list[str]]:
+    """Factors by name, of training and test alike; text becomes levels, numbered in the order of the alphabet."""
+    parts = [_columns_of(table) for table in tables]
+    first = parts[0]
+    for table, part in zip(tables, parts, strict=True):
+        if list(part) != list(first):
+            raise AxiswiseError(
+                f"{table.path} must have the factors of {tables[0].path} ({', '.join(first)}). Got {', '.join(part)}."
+            )
+    notes = []
+    for name in first:
+        if any(part[name].dtype == object for part in parts):
+            joined = np.concatenate([part[name].astype(str) for part in parts])
+            levels, numbers = np.unique(joined, return_inverse=True)
+            for part, own in zip(
+                parts, np.split(numbers, np.cumsum([len(part[name]) for part in parts])[:-1]), strict=True
+            ):
+                part[name] = own
+            told = ", ".join(f"{place} {level}" for place, level in enumerate(levels[:6]))
+            notes.append(f"{name}: text, numbered as {len(levels)} levels ({told}{', …' if len(levels) > 6 else ''})")
+    return parts, notes
+
+
+def _columns_of(table: Table) -> dict[str, np.ndarray]:
+    if table.columns is not None:
+        return dict(table.columns)
+    array = table.array
+    if array is None or array.ndim not in (1, 2) or not array.size:
+        shape = () if array is None else array.shape
+        raise AxiswiseError(f"{table.path} must have axes (n, k): samples, then factors. Got shape {shape}.")
+    columns = array[:, None] if array.ndim == 1 else array
+    return {f"f{place}": column for place, column in enumerate(columns.T)}
+
+
+def _check_lengths(codes: np.ndarray, factors: np.ndarray, code_file: Path, factor_file: Path) -> None:
+    if codes.ndim < 2 or codes.shape[-2] == len(factors):
+        return
+    samples, rows = codes.shape[-2], len(factors)
+    hint = "give the factors of the same samples"
+    if codes.shape[-1] == rows:
+        hint = f"{code_file} seems to have latents before samples: transpose it"
+    elif factors.shape[1] == samples:
+        hint = f"{factor_file} seems to have factors before samples: transpose it"
+    elif abs(samples - rows) == 1:
+        hint = "does one of them have a first line of names, and the other not?"
+    raise AxiswiseError(
+        f"Codes and factors must have as many samples. Got {samples:,} in {code_file} (shape {codes.shape}) and "
+        f"{rows:,} in {factor_file} (shape {factors.shape}); {hint}."
+    )
+
+
+def _kinds(columns: Mapping[str, np.ndarray], kinds: str | None, named: Mapping[str, str | None]) -> "tuple[Kind, ...]":
+    """The kind of each factor: by name, or by --kinds, or by its type."""
+    from axiswise.shapes import Kind
+
+    listed = _list(kinds)
+    if listed and (len(listed) not in (1, len(columns)) or not set(listed) <= set(get_args(Kind))):
+        raise AxiswiseError(
+            f"--kinds must be one of {', '.join(get_args(Kind))}, or one for each of the {len(columns)} factors "
+            f"({', '.join(columns)}). Got {kinds}."
+        )
+    default = ["discrete" if column.dtype.kind in "iu" else "continuous" for column in columns.values()]
+    found = dict(zip(columns, listed * len(columns) if len(listed) == 1 else listed or default, strict=True))
+    for kind, names in named.items():
+        for name in _list(names):
+            if name not in columns:
+                raise AxiswiseError(f"--{kind} must name factors ({', '.join(columns)}). Got {name!r}.")
+            found[name] = kind
+    return tuple(found.values())  # pyright: ignore[reportReturnType] (checked against Kind above)
+
+
+def _doubts(
+    columns: Mapping[str, np.ndarray],
+    found: "Sequence[Kind]",
+    codes: np.ndarray,
+    kinds: str | None,
+    named: Mapping[str, str | None],
+) -> list[str]:
+    """What was read as it stands, but may have been meant otherwise."""
+    notes = []
+    said = {name for names in named.values() for name in _list(names)}
+    whole = [
+        name
+        for (name, column), kind in zip(columns.items(), found, strict=True)
+        if kind == "continuous" and not kinds and name not in said and (column == np.floor(column)).all()
+    ]
+    if whole:
+        flag = f"--discrete '{','.join(whole)}'"
+        notes.append(
+            f"{', '.join(whole)}: whole numbers stored as floats, read as continuous; {flag} if they are levels"
+        )
+    if codes.shape[-2] < codes.shape[-1]:
+        notes.append(f"{codes.shape[-2]} samples of {codes.shape[-1]} latents: are the arrays transposed?")
+    return notes
+
+
+def _about(given: Given) -> list[str]:
+    members, samples, latents = given.codes.shape
+    who = f"{members} members, " if members > 1 else ""
+    held = f", {given.test[0].shape[-2]:,} more to test on" if given.test else ""
+    kinds = zip(given.factor_names, given.kinds, given.factors.T, strict=True)
+    told = (
+        f"{name} ({kind}, {len(np.unique(column))} values)" if kind == "discrete" else f"{name} ({kind})"
+        for name, kind, column in kinds
+    )
+    lines = [f"{who}{samples:,} samples{held}, {latents} latents, factors: {', '.join(told)}"]
+    return lines + [f"note: {note}" for note in given.notes]
+
+
+def _outcome(name: str, function: Callable[..., Any], given: Given, seed: int) -> Outcome:
+    """Computes one score of all members, or says why it cannot be."""
+    from axiswise.records import mean_interval
+    from axiswise.scores import as_factors, declaration
+
+    declared = declaration(function)
+    chance = declared.chance if declared else None
+    if callable(chance):
+        read = as_factors(given.factors, len(given.factors), given.kinds)
+        sizes = [len(np.unique(column)) for column in given.factors.T]
+        chance = chance(sizes, given.codes.shape[-1]) if read.levelled.all() else None
+    empty = Outcome(name, {}, {}, chance, declared.best if declared else None, {}, {}, None)
+    if lacking := _lacks(function):
+        return empty._replace(reason=f"needs {', '.join(lacking)} besides codes and factors: use it from Python")
+    offered = {**given._asdict(), "seed": seed}
+    asked = inspect.signature(function).parameters
+    try:
+        result = function(**{key: value for key, value in offered.items() if key in asked and value is not None})
+    except AxiswiseError as error:
+        return empty._replace(reason=str(error))
+    hints = get_type_hints(type(result))
+    values, settings, detail = {}, {}, {}
+    for field, value in zip(result._fields, result, strict=True):
+        if field == "score" or float in get_args(hints.get(field)):  # one number a member
+            values[field] = np.atleast_1d(np.asarray(value, dtype=np.float64)).tolist()
+        elif _setting(value):
+            settings[field] = value
+        else:
+            detail[field] = value
+    intervals = {field: mean_interval(found) for field, found in values.items()}
+    return empty._replace(values=values, intervals=intervals, settings=settings, detail=detail)
+
+
+def _setting(value: Any) -> bool:
+    """Whether a field says how a score was made rather than what it found."""
+    plain = str | int | float | None
+    return isinstance(value, plain) or (isinstance(value, tuple) and all(isinstance(part, plain) for part in value))
+
+
+def _grid(outcomes: Sequence[Outcome], members: int) -> Grid:
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("score", no_wrap=True)
+    grid.add_column(f"mean ± 95 % of {members}" if members > 1 else "value", justify="right", no_wrap=True)
+    for heading in ("chance", "best"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    grid.add_column("how")
+    for outcome in outcomes:
+        if outcome.reason is not None:
+            grid.add_row(outcome.name, "–", *_ends(outcome), Text(outcome.reason, style="italic"))
+            continue
+        for place, (field, interval) in enumerate(outcome.intervals.items()):
+            if place == 0:
+                grid.add_row(outcome.name, _number(interval), *_ends(outcome), Text(_how(outcome.settings)))
+            else:
+                grid.add_row(f"  {field.replace('_', ' ')}", _number(interval), "", "", "")
+    return grid
+
+
+def _ends(outcome: Outcome) -> tuple[str, str]:
+    return tuple("–" if value is None else f"{value:.3f}" for value in (outcome.chance, outcome.best))  # pyright: ignore[reportReturnType]
+
+
+def _number(interval: "Interval") -> str:
+    if math.isnan(interval.estimate):
+        return "undefined"
+    half = interval.high - interval.estimate
+    counted = f" ({interval.known} of {interval.known + interval.left_out})" if interval.left_out else ""
+    return f"{interval.estimate:.3f}" + (f" ± {half:.3f}" if math.isfinite(half) else "") + counted
+
+
+def _how(settings: Mapping[str, Any]) -> str:
+    """The estimator, then its settings."""
+    rest = (
+        f"{name.replace('_', ' ')} {' + '.join(map(_plain, value if isinstance(value, tuple) else (value,)))}"
+        for name, value in settings.items()
+        if name != "estimator" and value is not None
+    )
+    return "; ".join(part for part in (str(settings.get("estimator", "")), ", ".join(rest)) if part)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return {True: "yes", False: "no"}.get(value, str(value))
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def _form(given: Given, outcomes: Sequence[Outcome], codes: str, factors: str, seed: int) -> dict[str, Any]:
+    from axiswise.records import versions
+
+    rows = [
+        {
+            "score": outcome.name,
+            "value": outcome.intervals["score"].estimate if outcome.intervals else None,
+            "values": outcome.values,
+            "intervals": {field: interval._asdict() for field, interval in outcome.intervals.items()},
+            "reason": outcome.reason,
+            "chance": outcome.chance,
+            "best": outcome.best,
+            "settings": outcome.settings,
+            "detail": outcome.detail,
+        }
+        for outcome in outcomes
+    ]
+    about = {"format": "axiswise-scores-1", "codes": codes, "factors": factors, "members": len(given.codes)}
+    names = {"factor_names": given.factor_names, "latent_names": given.latent_names, "kinds": given.kinds}
+    samples = {"samples": given.codes.shape[-2], "test_samples": given.test[0].shape[-2] if given.test else None}
+    return _json(
+        {**about, **samples, **names, "seed": seed, "notes": given.notes, "versions": versions(), "rows": rows}
+    )
+
+
+def _json(value: Any) -> Any:
+    """Arrays as lists and NaN as null, at any depth."""
+    if isinstance(value, dict):
+        return {str(key): _json(entry) for key, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return [_json(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _json(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _drawing() -> Callable[..., Path]:
+    """What draws heat maps, asked for before anything is computed."""
+    try:
+        from axiswise.report import heat_map_sheet
+    except ImportError as error:
+        raise AxiswiseError("--out needs matplotlib. Install it: pip install 'axiswise[report]'.") from error
+    return heat_map_sheet
+
+
+def _pictures(given: Given, outcomes: Sequence[Outcome], out: Path, draw: Callable[..., Path]) -> list[Path]:
+    """Draws what knows which factor: mutual information, always, and the importances of DCI where computed."""
+    from axiswise.scores import mig
+
+    found = mig(given.codes, given.factors, kinds=given.kinds)
+    with np.errstate(invalid="ignore"):
+        shares = found.information / found.entropies[:, None]
+    matrices: list[tuple[str, Any, str, float | None]] = [
+        ("information", shares, "mutual information, as a share of the factor's entropy", 1.0)
+    ]
+    importance = next((one.detail["importance"] for one in outcomes if one.name == "dci" and one.detail), None)
+    if importance is not None:
+        quantity = "importance of the latent in the prediction of the factor (DCI)"
+        matrices.append(("importance", np.swapaxes(importance, -2, -1), quantity, 1.0))
+    score = np.asarray(found.score)
+    members = np.argsort(-score, kind="stable")
+    shown = members[np.unique(np.linspace(0, len(members) - 1, min(SHOWN, len(members))).round().astype(int))]
+    titles = [f"MIG {score[member]:.3f}" + (f", member {member}" if len(members) > 1 else "") for member in shown]
+    paths = []
+    for name, stack, quantity, top in matrices:
+        path = out / f"{name}.png"
+        draw(
+            [np.asarray(stack)[member] for member in shown],
+            path,
+            factors=given.factor_names,
+            latents=given.latent_names,
+            quantity=quantity,
+            titles=titles,
+            top=top,
+        )
+        paths.append(path)
+    return paths

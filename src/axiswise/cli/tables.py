@@ -1,0 +1,158 @@
+"""Arrays and tables from files: what a user of numpy or pandas has at hand."""
+
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from axiswise.errors import AxiswiseError
+
+NUMBERS = "buif"  # numpy's letters of the types that are truth values or real numbers
+
+
+class Table(NamedTuple):
+    """What a file holds: one array without names, or columns with names, numbers or text each."""
+
+    path: Path
+    array: np.ndarray | None
+    columns: dict[str, np.ndarray] | None
+    notes: tuple[str, ...] = ()
+
+
+def read_table(text: str) -> Table:
+    """Reads ``file.npy``, ``file.npz`` (its only array, or that of ``file.npz:key``), ``file.csv`` or ``file.parquet``.
+
+    Nothing in a file is executed: arrays of Python objects are refused.
+
+    Raises:
+        AxiswiseError: If there is no such file, or it cannot be read.
+    """
+    name, key = _key(text)
+    path = Path(name).expanduser()
+    readers = {".npy": _npy, ".npz": _npz, ".csv": _csv, ".parquet": _parquet}
+    if path.suffix.lower() not in readers:
+        raise AxiswiseError(f"Expected a file that ends in {', '.join(readers)}. Got {text}.")
+    if not path.is_file():
+        raise AxiswiseError(f"Expected a file at {path}. There is {'a folder' if path.is_dir() else 'none'}.")
+    return readers[path.suffix.lower()](path, key)
+
+
+def _key(text: str) -> tuple[str, str | None]:
+    before, found, key = text.rpartition(".npz:")
+    return (f"{before}.npz", key) if found else (text, None)
+
+
+def _npy(path: Path, key: str | None) -> Table:
+    held = _load(path)
+    if not isinstance(held, np.ndarray):
+        raise AxiswiseError(f"{path} holds several arrays. Call it .npz.")
+    return Table(path, _numeric(held, path), None)
+
+
+def _npz(path: Path, key: str | None) -> Table:
+    held = _load(path)
+    if isinstance(held, np.ndarray):
+        raise AxiswiseError(f"{path} holds a single array. Call it .npy.")
+    keys = ", ".join(held) or "(none)"
+    if key is None and len(held) != 1:
+        raise AxiswiseError(
+            f"{path} must hold one array, or the one meant must be named: {path}:KEY. Got the keys {keys}."
+        )
+    if key is not None and key not in held:
+        raise AxiswiseError(f"{path} has the keys {keys}. Got {key!r}.")
+    return Table(path, _numeric(held[next(iter(held)) if key is None else key], path), None)
+
+
+def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
+    """The arrays of a numpy file, without those that would have to be executed."""
+    try:
+        held = np.load(path, allow_pickle=False)
+        if isinstance(held, np.ndarray):
+            return held
+        with held:
+            return {name: held[name] for name in held.files}
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        raise AxiswiseError(
+            f"{path} is no whole file of numpy's, or it holds Python objects, which are not loaded. Save arrays of "
+            "numbers with numpy.save or numpy.savez."
+        ) from error
+
+
+def _numeric(array: np.ndarray, path: Path) -> np.ndarray:
+    if array.dtype.kind not in NUMBERS:
+        raise AxiswiseError(f"{path} must hold real numbers. Got an array of type {array.dtype}.")
+    return array.astype(np.int64) if array.dtype.kind == "b" else array
+
+
+def _csv(path: Path, key: str | None) -> Table:
+    pandas = _pandas(path)
+    try:
+        frame = pandas.read_csv(path, skipinitialspace=True)
+        headless = _all_numbers(frame.columns)
+        if headless:
+            frame = pandas.read_csv(path, header=None)
+    except (ValueError, OSError) as error:  # pandas' own errors and those of the encoding are ValueErrors
+        raise AxiswiseError(f"{path} cannot be read as CSV ({_line(error)}).") from error
+    frame.columns = [str(name) for name in frame.columns]
+    notes = []
+    if not headless:  # `numpy.savetxt` puts a # before the names
+        frame.columns = [frame.columns[0].lstrip("# "), *frame.columns[1:]]
+    # An index that `to_csv` wrote has no name, and would otherwise pass for a latent or a factor.
+    first = frame.columns[0]
+    if first.startswith("Unnamed:") and frame.shape[1] > 1 and np.array_equal(frame[first], np.arange(len(frame))):
+        frame = frame.drop(columns=first)
+        notes.append(f"{path}: the first column, without a name, numbers the rows and was left out")
+    return _frame(path, frame, notes)
+
+
+def _all_numbers(names: Iterable[Any]) -> bool:
+    """Whether a first line holds numbers where names are expected; 0, 1, 2, … are the names that pandas gives."""
+    try:
+        [float(name) for name in names]
+    except ValueError:
+        return False
+    return [str(name) for name in names] != [str(place) for place, _ in enumerate(names)]
+
+
+def _parquet(path: Path, key: str | None) -> Table:
+    pandas = _pandas(path)
+    try:
+        frame = pandas.read_parquet(path)
+    except ImportError as error:
+        raise AxiswiseError(f"{path} needs pyarrow to be read. Install it: pip install pyarrow.") from error
+    except (ValueError, OSError) as error:  # pyarrow's errors are ValueErrors or OSErrors
+        raise AxiswiseError(f"{path} cannot be read as Parquet ({_line(error)}).") from error
+    frame.columns = [str(name) for name in frame.columns]
+    return _frame(path, frame, [])
+
+
+def _pandas(path: Path) -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise AxiswiseError(f"{path} needs pandas to be read. Install it: pip install 'axiswise[report]'.") from error
+    return pandas
+
+
+def _frame(path: Path, frame: Any, notes: list[str]) -> Table:
+    """Columns as arrays: numbers as they are, truth values as 0 and 1, all else as text."""
+    if 0 in frame.shape:
+        raise AxiswiseError(f"{path} must have at least one row and one column. Got {frame.shape[0]} rows.")
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype.kind in NUMBERS:
+            whole = column.dtype.kind != "f" and not column.isna().any()
+            columns[name] = column.to_numpy(np.int64) if whole else column.to_numpy(np.float64, na_value=np.nan)
+        else:
+            if column.isna().any():
+                raise AxiswiseError(f"{path}: column {name!r} has {int(column.isna().sum())} empty cells. Fill them.")
+            columns[name] = column.astype(str).to_numpy(object)
+    return Table(path, None, columns, tuple(notes))
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".") or type(error).__name__

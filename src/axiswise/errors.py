@@ -7,3 +7,10 @@ class AxiswiseError(ValueError):
 
 class DataUnavailable(AxiswiseError):
     """A dataset whose files are neither in the data folder nor to be had from any of its sources."""
+
+
+class NotDefined(AxiswiseError):
+    """A quantity that this model does not have, as codes without noise have no density; the message is the reason.
+
+    `evaluate` turns it into a row with the reason, where any other error is a mistake of the caller and stops it.
+    """

@@ -52,7 +52,7 @@ NETWORKS = {
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_network_kind_agrees_with_finite_differences(name):
-    """Central differences: truncation of step² against rounding of 1e-16 / step."""
+    """Central differences. The step is so short that no ReLU turns within it, which leaves rounding of 1e-16 / step."""
     vae = NETWORKS[name]
     decoder = vae.modules()["decoder"].double().eval()
     weights = initialise(decoder, "decoder", torch.tensor([3]), torch.float64)
@@ -61,15 +61,15 @@ def test_every_network_kind_agrees_with_finite_differences(name):
     def decode(z):
         return vae.likelihood.mean(decoder(z))
 
-    z, step, axes = normals(2, 3), 3e-6, torch.eye(3, dtype=torch.float64)
+    z, step, axes = normals(2, 3), 1e-7, torch.eye(3, dtype=torch.float64)
     with torch.no_grad():
         moved = [(decode(z + step * axis) - decode(z - step * axis)).flatten(1) / (2 * step) for axis in axes]
     expected = torch.stack(moved, -1)
     found = jacobian(decode, z)
-    # A kink within the step shows as an outlier; there are none at these points.
-    assert (found - expected).abs().max() < 1e-8 * max(1.0, expected.abs().max().item())
-    assert expected.abs().max() > 1e-3
-    torch.testing.assert_close(gram(decode, z), expected.mT @ expected, rtol=1e-6, atol=1e-9)
+    assert (found - expected).abs().max() < 1e-8
+    assert expected.abs().max() > 1e-4
+    products = expected.mT @ expected
+    torch.testing.assert_close(gram(decode, z), products, rtol=0, atol=1e-5 * products.abs().max().item())
 
 
 @pytest.mark.parametrize("chunk", [None, 1, 3, 100])
@@ -129,9 +129,7 @@ def test_metrics_of_another_likelihood_are_not_defined():
 def test_measures_read_the_same_from_products(measure, leading):
     slopes = normals(*leading, 6, 9, 4)
     variance = torch.rand(*leading, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(4)) + 0.25
-    for one, other in zip(
-        measure(slopes, variance), measure(None, variance, gram=slopes.mT @ slopes), strict=True
-    ):
+    for one, other in zip(measure(slopes, variance), measure(None, variance, gram=slopes.mT @ slopes), strict=True):
         assert one.shape[: len(leading)] == leading
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10, equal_nan=True)
 

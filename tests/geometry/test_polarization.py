@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from axiswise.distributions import DeterministicParameters, DiagonalParameters
 from axiswise.errors import AxiswiseError
-from axiswise.geometry import polarization
+from axiswise.geometry import polarization, regime
 
 
 def history(mean_square, variance) -> dict[str, np.ndarray]:
@@ -144,3 +145,46 @@ def test_refuses_axes_that_do_not_belong_together():
 def test_refuses_an_empty_history():
     with pytest.raises(AxiswiseError, match=r'`history\["kl"\]` must hold at least one time. Got shape \(0,\)'):
         polarization(history(np.ones((0, 2)), np.ones((0, 2))))
+
+
+def test_the_approximate_loss_is_that_of_active_latents():
+    made = history([[1.0, 0.5, 0.0]] * 2, [[0.3, 0.1, 1.0], [0.03, 0.9, 1.0]])
+    found = polarization(made)
+    terms = 0.5 * (made["mean_square"] - made["log_variance"] - 1.0)
+    np.testing.assert_allclose(found.approximate_kl, [terms[0, :2].sum(), terms[1, :1].sum()], rtol=1e-13)
+    np.testing.assert_allclose(found.delta, np.abs(made["kl"] - found.approximate_kl.numpy()) / made["kl"], rtol=1e-13)
+
+
+def test_a_model_as_it_stands_is_the_last_time_of_its_history():
+    generator = torch.Generator().manual_seed(0)
+    mean = torch.randn(2, 50, 4, dtype=torch.float64, generator=generator) * torch.tensor([1.0, 0.0, 0.9, 0.7])
+    offset = torch.tensor([-3.0, 0.0, -0.1, -4.0], dtype=torch.float64)
+    noise = torch.randn(2, 50, 4, dtype=torch.float64, generator=generator)
+    posterior = DiagonalParameters(mean, 0.05 * noise + offset)
+    found = regime(posterior)
+    moments = {
+        "mean_square": mean.square().mean(1),
+        "variance": posterior.variance.mean(1),
+        "log_variance": posterior.log_variance.mean(1),
+    }
+    reference = torch.distributions.kl_divergence(
+        torch.distributions.Normal(mean, posterior.variance.sqrt()), torch.distributions.Normal(0.0, 1.0)
+    )
+    kl = reference.sum(-1).mean(-1)
+    same = polarization({"kl": kl[:, None], **{name: values[:, None] for name, values in moments.items()}})
+    torch.testing.assert_close(found.score, same.delta[:, 0], rtol=1e-12, atol=0)
+    torch.testing.assert_close(found.kl, kl, rtol=1e-12, atol=0)
+    torch.testing.assert_close(found.approximate_kl, same.approximate_kl[:, 0], rtol=1e-12, atol=0)
+    assert found.kinds.tolist() == [[1, 0, -1, 1]] * 2
+    for name in ("active", "passive", "mixed"):
+        assert torch.equal(getattr(found, name), getattr(same, name))
+
+
+def test_codes_without_noise_have_no_regime():
+    assert regime(DeterministicParameters(torch.ones(3, 2))).score.isnan()
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_refuses_posteriors_without_samples():
+    with pytest.raises(AxiswiseError, match=r"`posterior` must have axes .* Got shape \(0, 2\)"):
+        regime(DiagonalParameters(torch.zeros(0, 2), torch.zeros(0, 2)))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from axiswise.distributions import DiagonalParameters, FullParameters
 from axiswise.errors import AxiswiseError
-from axiswise.geometry import reconstruction_split
+from axiswise.geometry import gram, linearised_noise, reconstruction_split
 
 
 def normals(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -58,3 +59,48 @@ def test_terms_add_up_to_the_error_of_mirrored_samples():
 def test_refuses_samples_of_other_codes():
     with pytest.raises(AxiswiseError, match=r"must have the same axes .* Got \(3, 2\), \(4, 2\) and \(3, 2\)\."):
         reconstruction_split(lambda z: z, normals(3, 2), normals(4, 2), normals(3, 2))
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_the_tangent_carries_the_noise_of_a_linear_decoder(kind):
+    """E ‖Jε‖² is a mean over draws for any posterior, and that of the decoder itself where it is linear."""
+    weight, mean = normals(5, 2), normals(1, 2, seed=1)
+    factor = torch.tensor([[0.7, 0.0], [0.3, 0.4]], dtype=torch.float64)
+    q = (
+        FullParameters(mean, factor[None])
+        if kind == "full"
+        else DiagonalParameters(mean, torch.tensor([[-1.0, 0.5]], dtype=torch.float64))
+    )
+    found = linearised_noise(gram(lambda z: z @ weight.T, mean), q)
+    moved = (q.cholesky[0] @ normals(2, 200_000, seed=2)).T @ weight.T
+    squares = moved.square().sum(-1)
+    assert found.score == pytest.approx(squares.mean().item(), abs=4 * squares.std().item() / 200_000**0.5)
+    lengths = weight.square().sum(0)
+    torch.testing.assert_close(found.per_latent, q.variance[0] * lengths, rtol=1e-12, atol=0)
+    if kind == "diagonal":
+        assert found.score == pytest.approx(found.per_latent.sum().item(), abs=1e-12)
+
+
+def test_the_tangent_is_the_limit_of_little_noise():
+    """With the covariance of the very draws, and their mirror images, the relative error falls with σ²."""
+    weight, mean, noise = normals(5, 2), normals(6, 2, seed=1), normals(40, 6, 2, seed=2)
+
+    def decode(z):
+        return (z @ weight.T).tanh()
+
+    errors = []
+    for deviation in (0.02, 0.01):
+        moved = deviation * noise
+        root = torch.linalg.cholesky(torch.einsum("kni,knj->nij", moved, moved) / 40)
+        tangent = linearised_noise(gram(decode, mean), FullParameters(mean, root)).score
+        split = reconstruction_split(decode, mean.expand(40, 6, 2), mean + moved, normals(6, 5))
+        errors.append(split.stochastic.mean().item() / tangent.item() - 1.0)
+    assert abs(errors[0]) > 1e-5
+    assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.02)
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_refuses_products_of_other_posteriors():
+    q = DiagonalParameters(torch.zeros(3, 2), torch.zeros(3, 2))
+    with pytest.raises(AxiswiseError, match=r"covariances, \(3, 2, 2\). Got \(4, 2, 2\)"):
+        linearised_noise(torch.zeros(4, 2, 2), q)

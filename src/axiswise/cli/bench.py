@@ -128,13 +128,16 @@ def geometry(
     from axiswise.records import versions, write_json
     from axiswise.scores.benchmark import peak_memory
 
+    torch.set_num_threads(1)  # either way: threads that wait for each other measure who else uses the machine
     vae, decoders = conv64(latents=10), []
     for dtype in (torch.float64, torch.float32):
         decoder = vae.modules()["decoder"].to(dtype).eval()
         weights = initialise(decoder, "decoder", torch.tensor([0]), dtype)
         decoder.load_state_dict({name: stack[0] for name, stack in weights.items()})
         decoders.append((dtype, lambda z, decoder=decoder: vae.likelihood.mean(decoder(z))))
-    typer.echo(f"seconds for DtO and encoder law at {points:,} points of a decoder of 4,096 pixels and 10 latents")
+    typer.echo(
+        f"seconds for DtO and encoder law at {points:,} points of a decoder of 4,096 pixels and 10 latents, one thread"
+    )
     typer.echo("loop: jacfwd and milp, one point after another; reverse: Jacobians alone; both timed on few and scaled")
     typer.echo("to double, off by: against the loop in float64")
     head = f"{'type':8} {'ours':>8} {'loop':>8} {'ratio':>6} {'to double':>9} {'reverse':>8}"

@@ -1,14 +1,16 @@
 r"""Distance to orthogonality: how far is a decoder from having orthogonal columns?"""
 
+from functools import cache
 from typing import Literal, NamedTuple
 
 import torch
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics.assignment import assignment
+from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
+from axiswise.geometry.gram import as_gram
+from axiswise.geometry.singular_spectrum import smallest_gap
+from axiswise.numerics import assignment, normal
 from axiswise.shapes import Float, Int, Tensor
-
-SAMPLES_AT_A_TIME = 64  # Jacobians held in double precision: 21 MB for 4,096 pixels and 10 latents
 
 
 class DtO(NamedTuple):
@@ -22,11 +24,23 @@ class DtO(NamedTuple):
     """Median over the samples of the smallest gap between neighbouring singular values, as a share of the largest."""
 
 
+class HaarChance(NamedTuple):
+    """The distance to orthogonality of decoders that know nothing of axes."""
+
+    score: float
+    """Mean distance of uniformly random rotations."""
+    deviation: float
+    """Standard deviation of the distance of a single one."""
+    error: float
+    """Standard error of the mean, from the number of draws."""
+
+
 def dto(
-    jacobians: Float[Tensor, "... n x z"],
+    jacobians: Float[Tensor, "... n x z"] | None,
     variance: Float[Tensor, "... n z"] | None = None,
     *,
-    active_below: float = 0.8,
+    gram: Float[Tensor, "... n z z"] | None = None,
+    active_below: float = ACTIVE_BELOW,
     latents: Literal["active", "all"] = "active",
 ) -> DtO:
     r"""Measures how far the right singular vectors of the decoder's Jacobians are from being the latent axes.
@@ -41,7 +55,7 @@ def dto(
     .. math:: A_i = \max_\pi \sum_j |V_{i,j\pi(j)}|, \qquad \lVert V_i - P(V_i) \rVert_F = \sqrt{2 d - 2 A_i}.
 
     It is 0 if the columns of each Jacobian are orthogonal. A :math:`V` drawn uniformly among rotations, which is the
-    chance to compare with, gives 0.55 for 2 latents, 1.63 for 5 and 1.91 for 6.
+    chance to compare with, gives 0.55 for 2 latents, 1.63 for 5 and 1.91 for 6: see :func:`haar_chance`.
 
     Equal singular values leave :math:`V` undefined, and a perturbation of J by a share ε of its norm turns it by
     about ε / `gap` (Wedin). Passive latents, whose columns are all nearly zero, are the usual case, so the distance is
@@ -53,8 +67,9 @@ def dto(
         Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021.
 
     Arguments:
-        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
+        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents; None with `gram`.
         variance: Posterior variances at the same samples; all latents count as active if None.
+        gram: Their products JᵀJ, from :func:`gram`, which are all that is read of them.
         active_below: A latent is active if the mean of its posterior variance lies below this.
         latents: "all" takes the distance over all latents nevertheless.
 
@@ -66,34 +81,53 @@ def dto(
     """
     if latents not in ("active", "all"):
         raise AxiswiseError(f'`latents` must be "active" or "all". Got {latents!r}.')
-    if jacobians.ndim < 3 or 0 in jacobians.shape:
-        raise AxiswiseError(
-            f"`jacobians` must have axes (…, n, x, z), none of them empty. Got shape {tuple(jacobians.shape)}."
-        )
-    *leading, samples, _, size = jacobians.shape
-    if variance is not None and variance.shape != (*leading, samples, size):
-        raise AxiswiseError(
-            f"`variance` must have the shape {(*leading, samples, size)} of the samples and latents of `jacobians`. "
-            f"Got {tuple(variance.shape)}."
-        )
-    if variance is None or latents == "all":
-        active = torch.ones((*leading, size), dtype=torch.bool, device=jacobians.device)
-    else:
-        active = variance.mean(-2) < active_below
-    products = _products(jacobians).reshape(-1, samples, size, size)
+    products = as_gram(jacobians, gram)
+    *leading, samples, _, size = products.shape
+    active = active_latents(variance, (*leading, samples, size), active_below=active_below, device=products.device)
+    if latents == "all":
+        active = torch.ones_like(active)
     # Member by member, since each has its own set of active latents.
     members = [
         _distance_and_gap(product[:, chosen][:, :, chosen])
-        for product, chosen in zip(products, active.reshape(-1, size), strict=True)
+        for product, chosen in zip(products.reshape(-1, samples, size, size), active.reshape(-1, size), strict=True)
     ]
     distance, gap = (torch.stack(column).reshape(leading) for column in zip(*members, strict=True))
     return DtO(distance, active.sum(-1), gap)
 
 
-def _products(jacobians: Float[Tensor, "... n x z"]) -> Float[Tensor, "m z z"]:
-    """JᵀJ of every sample of every member, in double precision, a few samples at a time to bound the memory."""
-    parts = jacobians.flatten(0, -3).split(SAMPLES_AT_A_TIME)
-    return torch.cat([part.mT @ part for part in map(torch.Tensor.double, parts)])
+@cache
+def haar_chance(latents: int, *, samples: int = 20_000, seed: int = 0) -> HaarChance:
+    r"""Estimates the distance to orthogonality at chance, where the right singular vectors are a random rotation.
+
+    .. math:: \mathbb E_{V \sim \mathrm{Haar}} \sqrt{2 d - 2 \max_\pi \textstyle\sum_j |V_{j\pi(j)}|}
+
+    This is what a decoder gives that has no axes to prefer: Gaussian matrices, and any decoder turned at random. Two
+    latents have it in closed form, with an angle uniform up to 45°:
+    :math:`\tfrac{4}{\pi} 2\sqrt2 \int_0^{\pi/4} \sin\tfrac\theta2\, d\theta = 0.548`.
+
+    References:
+        Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
+        equation 29. The "random decoder" of their table 2 is another chance: matrices of entries uniform in 0 … 1,
+        whose columns all lean towards the diagonal, so that its value depends on the number of pixels.
+
+    Arguments:
+        latents: How many latents d the distance is taken over: the active ones.
+        samples: How many rotations are drawn.
+        seed: Decides which.
+
+    Example:
+        >>> [round(haar_chance(latents).score, 2) for latents in (2, 6, 10)]
+        [0.55, 1.91, 2.85]
+    """
+    if latents < 1:
+        raise AxiswiseError(f"`latents` must be at least 1. Got {latents}.")
+    if samples < 2:
+        raise AxiswiseError(f"`samples` must be at least 2. Got {samples}.")
+    drawn = normal(seed, "haar", 0, (samples, latents, latents), dtype=torch.float64)
+    # The factor Q of a Gaussian matrix is uniform up to the signs of its columns, which do not matter here.
+    distance = _distances(torch.linalg.qr(drawn)[0])
+    deviation = distance.std().item()
+    return HaarChance(distance.mean().item(), deviation, deviation / samples**0.5)
 
 
 def _distance_and_gap(product: Float[Tensor, "n d d"]) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
@@ -106,10 +140,10 @@ def _distance_and_gap(product: Float[Tensor, "n d d"]) -> tuple[Float[Tensor, ""
     if size == 0 or not product.isfinite().all():
         return product.new_tensor(torch.nan), product.new_tensor(torch.nan)
     squares, vectors = torch.linalg.eigh(product)
-    collected = torch.from_numpy(assignment(vectors.abs().cpu().numpy()).total).to(product.device)
-    distance = (2.0 * (size - collected)).clamp(min=0.0).sqrt().mean()
-    if size == 1:
-        return distance, torch.ones_like(distance)  # a single direction has no neighbour to be confused with
-    values = squares.clamp(min=0.0).sqrt()
-    largest = values[:, -1].clamp(min=torch.finfo(values.dtype).tiny)
-    return distance, (values.diff(dim=-1).amin(-1) / largest).median()
+    return _distances(vectors).mean(), smallest_gap(squares.clamp(min=0.0).sqrt()).median()
+
+
+def _distances(vectors: Float[Tensor, "n d d"]) -> Float[Tensor, " n"]:
+    """Distance of each orthogonal matrix from the nearest signed permutation."""
+    collected = torch.from_numpy(assignment(vectors.abs().cpu().numpy()).total).to(vectors.device)
+    return (2.0 * (vectors.shape[-1] - collected)).clamp(min=0.0).sqrt()

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import torch
 
 from axiswise.distributions import Anisotropic, Likelihood, Prior, StandardNormal
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, NotDefined
+from axiswise.geometry.column_coherence import off_diagonal_share
 from axiswise.geometry.hessian import fisher_information
 from axiswise.shapes import Float, Tensor
 
@@ -23,13 +24,14 @@ class EncoderLaw(NamedTuple):
 
 
 def encoder_law(
-    jacobians: Float[Tensor, "... n x z"],
+    jacobians: Float[Tensor, "... n x z"] | None,
     variance: Float[Tensor, "... n z"],
     likelihood: Likelihood,
     beta: float | int | Float[Tensor, "..."],
     decode: Callable[[Tensor], Tensor] | None = None,
     codes: Float[Tensor, "... n z"] | None = None,
     *,
+    information: Float[Tensor, "... n z z"] | None = None,
     prior: Prior = StandardNormal(),
 ) -> EncoderLaw:
     r"""Compares the posterior's variances with those that make the deterministic ELBO stationary.
@@ -49,12 +51,14 @@ def encoder_law(
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, equations 7 and 8.
 
     Arguments:
-        jacobians: Jacobians of E[x | z], any leading axes (members) before samples, pixels and latents.
+        jacobians: Jacobians of E[x | z], any leading axes (members) before samples, pixels and latents; None with
+            `information`.
         variance: Posterior variances at the same samples.
         likelihood: Gaussian, LearnedGaussian or Bernoulli.
         beta: Weight of the divergence, one for all or one for each member.
         decode: E[x | z]; needed, with `codes`, where the variance of a pixel depends on its mean.
         codes: Where the Jacobians were taken.
+        information: F = DᵀA²D at the samples, from :func:`metrics`; then Jacobians, `decode` and `codes` are not read.
         prior: StandardNormal or Anisotropic.
 
     Example:
@@ -64,15 +68,18 @@ def encoder_law(
         >>> found.score.item() < 1e-6, found.off_diagonal.item()
         (True, 0.0)
     """
-    mean = None if decode is None or codes is None else decode(codes).detach()
-    information = fisher_information(jacobians, likelihood, mean)
+    if information is None:
+        if jacobians is None:
+            raise AxiswiseError("Either `jacobians` or `information` must be given. Got None of both.")
+        mean = None if decode is None or codes is None else decode(codes).detach()
+        information = fisher_information(jacobians, likelihood, mean)
     if variance.shape != information.shape[:-1]:
         raise AxiswiseError(
             f"`variance` must have the shape {tuple(information.shape[:-1])} of the samples and latents of "
             f"`jacobians`. Got {tuple(variance.shape)}."
         )
     deviation = (variance.double() / optimal_variance(information, beta, prior=prior)).log()
-    return EncoderLaw(deviation.abs().mean((-2, -1)), deviation.mean(-2), _off_diagonal_share(information))
+    return EncoderLaw(deviation.abs().mean((-2, -1)), deviation.mean(-2), off_diagonal_share(information))
 
 
 def optimal_variance(
@@ -118,13 +125,7 @@ def _precision(prior: Prior, like: Float[Tensor, "... n z"]) -> Float[Tensor, ".
     if isinstance(prior, StandardNormal | Anisotropic):
         one = torch.ones_like(like)
         return prior.sample(one, one).square().reciprocal()  # noise of one becomes s, in the type of the noise
-    raise AxiswiseError(
+    raise NotDefined(
         "`prior` must be StandardNormal or Anisotropic: the law is that of a Gaussian prior. "
         f"Got {type(prior).__name__}."
     )
-
-
-def _off_diagonal_share(information: Float[Tensor, "... n z z"]) -> Float[Tensor, "..."]:
-    diagonal = torch.diag_embed(information.diagonal(dim1=-2, dim2=-1))
-    share = torch.linalg.matrix_norm(information - diagonal) / torch.linalg.matrix_norm(information)
-    return share.nanmean(-1)  # 0/0 at points where the decoder ignores its latents

@@ -1,7 +1,6 @@
 r"""The Hessian of log p(x | z) by the latents: what the decoder's slope makes of it, and what its curvature adds."""
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
@@ -9,13 +8,14 @@ import torch
 from torch.func import jvp, vmap
 
 from axiswise.distributions import Bernoulli, Gaussian, LearnedGaussian, Likelihood
-from axiswise.errors import AxiswiseError
-from axiswise.geometry.jacobian import PASS_BYTES, jacobian
+from axiswise.errors import AxiswiseError, NotDefined
+from axiswise.geometry.gram import SAMPLES_AT_A_TIME, as_gram, chunks
+from axiswise.geometry.jacobian import jacobian, quiet_first_use
 from axiswise.shapes import Float, Tensor
 
 Parametrisation = Literal["natural", "mean"]
 
-SAMPLES_AT_A_TIME = 64  # Jacobians held in double precision: 21 MB for 4,096 pixels and 10 latents
+PASS_BYTES = 1 << 24  # of weights that second derivatives are multiplied by at a time
 
 
 class Hessian(NamedTuple):
@@ -36,6 +36,54 @@ class ResidualShare(NamedTuple):
     """Mean Frobenius norm of the Gauss–Newton term."""
     residual: Float[Tensor, "..."]
     """Mean Frobenius norm of the residual term."""
+
+
+class Metrics(NamedTuple):
+    """What a decoder does to small steps of its latents, in two units, at each point."""
+
+    gram: Float[Tensor, "... n z z"]
+    """JᵀJ, in units of the observation: see :func:`gram`."""
+    information: Float[Tensor, "... n z z"]
+    """Jᵀ Var[x | z]⁻¹ J, in nats: see :func:`fisher_information`."""
+
+
+def metrics(
+    decode: Callable[[Tensor], Tensor],
+    z: Float[Tensor, "... n z"],
+    likelihood: Likelihood,
+    *,
+    chunk: int | None = None,
+) -> Metrics:
+    r"""Computes JᵀJ and the Fisher information of the latents in one pass, for any number of points.
+
+    .. math:: G = J^\top J, \qquad F = J^\top \mathrm{Var}[x | z]^{-1} J
+
+    Jacobians, of which both are made, are the cost of either, so that those of a few points at a time are used for both
+    and not kept.
+
+    References:
+        Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, equations 6 to 8.
+
+    Arguments:
+        decode: E[x | z] at points (…, n, z), for any n; rows must not depend on each other.
+        z: The points, any leading axes (members).
+        likelihood: Gaussian, LearnedGaussian or Bernoulli.
+        chunk: How many points of each member to work on at a time; as many as suit the device if None.
+
+    Example:
+        >>> matrix = torch.tensor([[3.0, 0.0], [4.0, 1.0]])
+        >>> found = metrics(lambda z: z @ matrix.T, torch.zeros(1, 2), Gaussian(2.0))
+        >>> found.gram.tolist(), found.information.tolist()
+        ([[[25.0, 4.0], [4.0, 1.0]]], [[[6.25, 1.0], [1.0, 0.25]]])
+    """
+    _check(likelihood)
+    parts = []
+    for points in chunks(decode, z, chunk):
+        slopes = jacobian(decode, points)
+        with torch.no_grad():
+            mean = decode(points)
+        parts.append((as_gram(slopes, None), fisher_information(slopes, likelihood, mean)))
+    return Metrics(*(torch.cat(column, -3) for column in zip(*parts, strict=True)))
 
 
 def fisher_information(
@@ -239,9 +287,7 @@ def _contract(
         second = jvp(slope, (z,), (outer.expand_as(z),))[1]
         return (second.reshape(weight.shape).double() * weight).sum(-1)
 
-    with warnings.catch_warnings():
-        # On its first use forward mode loads decompositions, of which torch itself warns that they are deprecated.
-        warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated", category=DeprecationWarning)
+    with quiet_first_use():
         rows = [vmap(summed, in_dims=(None, 0, -1), out_dims=-1)(outer, axes, weights) for outer in axes]
     return torch.stack(rows, -2)
 
@@ -280,7 +326,7 @@ def _variance_of_mean(likelihood: Likelihood, mean: Tensor) -> Tensor:
 
 def _check(likelihood: Likelihood) -> None:
     if not isinstance(likelihood, Gaussian | LearnedGaussian | Bernoulli):
-        raise AxiswiseError(
+        raise NotDefined(
             "`likelihood` must be Gaussian, LearnedGaussian or Bernoulli, whose variance follows from the mean. "
             f"Got {type(likelihood).__name__}."
         )

@@ -2,7 +2,9 @@ r"""The Jacobian of a decoder at many points, for one model or a stack of them."
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, get_args
 
 import torch
 from torch.func import jvp, vjp, vmap
@@ -10,11 +12,20 @@ from torch.func import jvp, vjp, vmap
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
-PASS_BYTES = 1 << 24  # of derivatives computed in one pass; the widest layer of a conv decoder takes ten times as much
+Mode = Literal["forward", "reverse"]
+
+# Of derivatives computed in one pass; the widest layer of a conv decoder takes ten times as much. Larger passes are
+# slower on a CPU: what they allocate is beyond what the allocator keeps, and is mapped afresh for every layer.
+PASS_BYTES = 1 << 20
+CUDA_PASS_BYTES = 1 << 24
 
 
 def jacobian(
-    decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"], *, chunk: int | None = None
+    decode: Callable[[Tensor], Tensor],
+    z: Float[Tensor, "... n z"],
+    *,
+    chunk: int | None = None,
+    mode: Mode | None = None,
 ) -> Float[Tensor, "... n x z"]:
     r"""Differentiates a decoder by its latents at each point.
 
@@ -28,7 +39,8 @@ def jacobian(
 
     so that :math:`z` forward passes suffice for any number of points and of members, and nothing but the latent axis
     needs to be vectorised over. Decoders with fewer outputs than latents are differentiated in reverse, an output at a
-    time, by the same argument. The result carries no graph.
+    time, by the same argument. The result carries no graph. It is as large as it says: where products of Jacobians are
+    all that is wanted, :func:`gram` gives them for any number of points in bounded memory.
 
     References:
         Griewank and Walther, *Evaluating derivatives*, SIAM 2008, sections 3.1 and 3.2. The Jacobian as the object that
@@ -38,8 +50,10 @@ def jacobian(
     Arguments:
         decode: Maps points of shape (…, n, z) to observations of shape (…, n, *shape), for any n.
         z: The points; leading axes (members) are handed to `decode` as they are.
-        chunk: How many points of each member to work on at a time; as many as fit 16 MiB of derivatives if None. It
+        chunk: How many points of each member to work on at a time; as many as suit the device if None. It
             bounds memory and changes nothing else.
+        mode: "forward" (a pass for each latent) or "reverse" (a pass for each output, which needs a decoder that can
+            record a graph); the one with fewer passes if None.
 
     Example:
         >>> matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -50,15 +64,47 @@ def jacobian(
     """
     if z.ndim < 2 or 0 in z.shape:
         raise AxiswiseError(f"`z` must have axes (…, n, z), none of them empty. Got shape {tuple(z.shape)}.")
+    if mode is not None and mode not in get_args(Mode):
+        raise AxiswiseError(f'`mode` must be "forward", "reverse" or None. Got {mode!r}.')
+    if chunk is not None and chunk < 1:
+        raise AxiswiseError(f"`chunk` must be at least 1. Got {chunk}.")
     z = z.detach()
     outputs, records = _probe(decode, z[..., :1, :])
-    if chunk is None:
-        row = math.prod(z.shape[:-2]) * outputs * z.shape[-1] * z.element_size()
-        chunk = max(1, PASS_BYTES // row)
-    derive = _reverse if outputs < z.shape[-1] and records else _forward
+    if mode == "reverse" and not records:
+        raise AxiswiseError(
+            'Reverse mode needs a decoder that can record a graph. Got one that does not; use mode="forward", or call '
+            "it without torch.no_grad."
+        )
+    chunk = chunk or points_at_once(z, outputs)
+    reverse = outputs < z.shape[-1] and records if mode is None else mode == "reverse"
+    derive = _reverse if reverse else _forward
     # no_grad stops parameters that require gradients from recording a graph; torch.func differentiates regardless.
     with torch.no_grad():
         return torch.cat([derive(decode, points) for points in z.split(chunk, dim=-2)], dim=-3)
+
+
+def points_at_once(z: Float[Tensor, "... n z"], outputs: int) -> int:
+    """How many points of each member are differentiated in one pass."""
+    row = math.prod(z.shape[:-2]) * outputs * z.shape[-1] * z.element_size()
+    return max(1, (CUDA_PASS_BYTES if z.is_cuda else PASS_BYTES) // row)
+
+
+@contextmanager
+def quiet_first_use() -> Iterator[None]:
+    """On its first use forward mode loads decompositions, of which torch itself warns that they are deprecated."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated", category=DeprecationWarning)
+        yield
+
+
+def outputs_of(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) -> int:
+    """How many numbers a decoder makes of one point.
+
+    Example:
+        >>> outputs_of(lambda z: z.repeat(1, 3), torch.zeros(5, 2))
+        6
+    """
+    return _probe(decode, z.detach()[..., :1, :])[0]
 
 
 def _probe(decode: Callable[[Tensor], Tensor], point: Float[Tensor, "... 1 z"]) -> tuple[int, bool]:
@@ -81,9 +127,7 @@ def _forward(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) ->
         derivative = jvp(decode, (z,), (direction.expand_as(z),))[1]
         return derivative.reshape(*z.shape[:-1], -1)
 
-    with warnings.catch_warnings():
-        # On its first use forward mode loads decompositions, of which torch itself warns that they are deprecated.
-        warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated", category=DeprecationWarning)
+    with quiet_first_use():
         return vmap(column, out_dims=-1)(torch.eye(z.shape[-1], dtype=z.dtype, device=z.device))
 
 
@@ -91,8 +135,12 @@ def _reverse(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) ->
     """Row by row: the gradient of one output of all rows."""
     decoded, pull_back = vjp(decode, z)[:2]
     outputs = decoded.numel() // math.prod(z.shape[:-1])
+    places = torch.arange(outputs, device=z.device)
 
-    def row(output: Tensor) -> Tensor:
-        return pull_back(output.expand(*z.shape[:-1], outputs).reshape(decoded.shape))[0]
+    def row(place: Tensor) -> Tensor:
+        chosen = (places == place).to(decoded.dtype)
+        return pull_back(chosen.expand(*z.shape[:-1], outputs).reshape(decoded.shape))[0]
 
-    return vmap(row, out_dims=-2)(torch.eye(outputs, dtype=decoded.dtype, device=z.device))
+    # A cotangent is as large as the observations themselves, so that only some outputs are pulled back at a time.
+    together = max(1, PASS_BYTES // (decoded.numel() * decoded.element_size()))
+    return vmap(row, out_dims=-2, chunk_size=together)(places)

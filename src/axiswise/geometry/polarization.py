@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
+from axiswise.geometry.activity import ACTIVE_BELOW
+from axiswise.numerics.gaussian import kl_from_standard_normal
 from axiswise.shapes import Array, Float, Int, Num, Tensor
 
 NEGLIGIBLE_KL = 1e-6  # nats: terms of order one cancel in the KL, so that single precision knows nothing below this
@@ -24,11 +27,32 @@ class Polarization(NamedTuple):
     mixed: Int[Tensor, "..."]
     """The others at the end. In a polarized regime there are none."""
     delta: Float[Tensor, "... t"]
-    """The relative error at each recorded time."""
+    """The relative error Δ_KL at each recorded time."""
+    approximate_kl: Float[Tensor, "... t"]
+    """L_≈KL at each recorded time, in nats."""
+
+
+class Regime(NamedTuple):
+    """How polarized a model is as it stands, and what each latent is."""
+
+    score: Float[Tensor, "..."]
+    """The relative error Δ_KL: below 0.03 passes for polarized."""
+    active: Int[Tensor, "..."]
+    """Active latents: E σ² below `active_below`."""
+    passive: Int[Tensor, "..."]
+    """Passive latents: not active, E μ² below 0.1 and E σ² within 0.1 of 1."""
+    mixed: Int[Tensor, "..."]
+    """The others. In a polarized regime there are none."""
+    kl: Float[Tensor, "..."]
+    """L_KL, in nats."""
+    approximate_kl: Float[Tensor, "..."]
+    """L_≈KL, in nats."""
+    kinds: Int[Tensor, "... z"]
+    """What each latent is: 1 active, 0 passive, −1 mixed."""
 
 
 def polarization(
-    history: Mapping[str, Num[Array, "..."]], *, active_below: float = 0.8, tolerance: float = 0.03
+    history: Mapping[str, Num[Array, "..."]], *, active_below: float = ACTIVE_BELOW, tolerance: float = 0.03
 ) -> Polarization:
     r"""Measures from when on the KL loss is that of a polarized regime, in which passive latents cost nothing.
 
@@ -62,19 +86,70 @@ def polarization(
         (0.67, 1, 1, 0)
     """
     kl, mean_square, variance, log_variance = _read(history)
+    delta, approximate, kinds = _classify(kl, mean_square, variance, log_variance, active_below)
+    held = (delta < tolerance).flip(-1).cumprod(-1)  # 1 as long as every later time is below the tolerance, too
+    diverged = delta.isnan().any(-1)
+    score = held.double().mean(-1).masked_fill(diverged, torch.nan)
+    active, passive, mixed = _counts(kinds[..., -1, :])
+    return Polarization(score, active, passive, mixed, delta, approximate)
+
+
+def regime(posterior: Parameters, *, active_below: float = ACTIVE_BELOW) -> Regime:
+    r"""Measures how polarized a model is as it stands, from its posteriors alone.
+
+    .. math:: \Delta_{\mathrm{KL}} = \frac{|L_{\mathrm{KL}} - L_{\approx\mathrm{KL}}|}{L_{\mathrm{KL}}}, \qquad
+        L_{\mathrm{KL}} = \frac12 \sum_j \mathbb E\left[\mu_j^2 + \sigma_j^2 - \log \sigma_j^2 - 1\right],
+
+    with :math:`L_{\approx\mathrm{KL}}` over active latents and without their σ²: see :func:`polarization`, which
+    follows it through training. This needs no history, so that a model of any origin has it. Codes without noise have
+    an infinite divergence and no regime: the score is NaN.
+
+    References:
+        Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
+        definition 1, equations 10 and 30.
+
+    Arguments:
+        posterior: Parameters of q(z | x), any leading axes (members) before samples and latents.
+        active_below: A latent is active if its E σ² lies below this.
+
+    Example:
+        >>> from axiswise.distributions import DiagonalParameters
+        >>> means, log_variances = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.tensor([-6.0, 0.0]).expand(2, 2)
+        >>> found = regime(DiagonalParameters(means, log_variances))
+        >>> round(found.score.item(), 4), found.active.item(), found.passive.item(), found.kinds.tolist()
+        (0.0004, 1, 1, [1, 0])
+    """
+    mean, variance, log_variance = (
+        part.double() for part in (posterior.mean, posterior.variance, posterior.log_variance)
+    )
+    if mean.ndim < 2 or 0 in mean.shape:
+        raise AxiswiseError(f"`posterior` must have axes (…, n, z), none of them empty. Got shape {tuple(mean.shape)}.")
+    kl = kl_from_standard_normal(mean, variance, log_variance).sum(-1).mean(-1)
+    moments = (mean.square().mean(-2), variance.mean(-2), log_variance.mean(-2))
+    delta, approximate, kinds = _classify(kl, *moments, active_below)
+    active, passive, mixed = _counts(kinds)
+    return Regime(delta, active, passive, mixed, kl, approximate, kinds)
+
+
+def _classify(
+    kl: Float[Tensor, "..."],
+    mean_square: Float[Tensor, "... z"],
+    variance: Float[Tensor, "... z"],
+    log_variance: Float[Tensor, "... z"],
+    active_below: float,
+) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."], Int[Tensor, "... z"]]:
+    """The relative error, the approximate divergence, and what each latent is: 1 active, 0 passive, −1 mixed."""
     active = variance < active_below
     approximate = 0.5 * torch.where(active, mean_square - log_variance - 1.0, 0.0).sum(-1)
     both_vanish = (kl.abs() < NEGLIGIBLE_KL) & (approximate.abs() < NEGLIGIBLE_KL)
     delta = torch.where(both_vanish, 0.0, (kl - approximate).abs() / kl)
-    held = (delta < tolerance).flip(-1).cumprod(-1)  # 1 as long as every later time is below the tolerance, too
-    diverged = delta.isnan().any(-1)
-    score = held.double().mean(-1).masked_fill(diverged, torch.nan)
+    passive = (mean_square < PASSIVE_WITHIN) & ((variance - 1.0).abs() < PASSIVE_WITHIN) & ~active
+    return delta, approximate, active.long() - (~active & ~passive).long()
 
-    at_end = active[..., -1, :]
-    quiet = (mean_square < PASSIVE_WITHIN) & ((variance - 1.0).abs() < PASSIVE_WITHIN)
-    passive = quiet[..., -1, :] & ~at_end
-    mixed = ~(at_end | passive)
-    return Polarization(score, at_end.sum(-1), passive.sum(-1), mixed.sum(-1), delta)
+
+def _counts(kinds: Int[Tensor, "... z"]) -> tuple[Int[Tensor, "..."], Int[Tensor, "..."], Int[Tensor, "..."]]:
+    """How many latents are active, passive and mixed."""
+    return (kinds == 1).sum(-1), (kinds == 0).sum(-1), (kinds == -1).sum(-1)
 
 
 def _read(history: Mapping[str, Array]) -> tuple[Tensor, Tensor, Tensor, Tensor]:

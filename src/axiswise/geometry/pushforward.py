@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 
 from axiswise.errors import AxiswiseError
+from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.hessian import second_derivatives
 from axiswise.geometry.jacobian import jacobian
 from axiswise.numerics.gaussian import normal_log_density
@@ -100,7 +101,7 @@ def hadamard_defect(
     jacobians: Float[Tensor, "... n x z"],
     variance: Float[Tensor, "... n z"] | None = None,
     *,
-    active_below: float = 0.8,
+    active_below: float = ACTIVE_BELOW,
 ) -> HadamardDefect:
     r"""Measures how far the columns of the decoder's Jacobians are from being orthogonal, by their volume.
 
@@ -128,8 +129,8 @@ def hadamard_defect(
         tensor(0.3466, dtype=torch.float64)
     """
     _check(jacobians)
-    active = _active(jacobians, variance, active_below)
     *leading, samples, _, size = jacobians.shape
+    active = active_latents(variance, (*leading, samples, size), active_below=active_below, device=jacobians.device)
     lengths = torch.cat([torch.linalg.vector_norm(part.double(), dim=-2) for part in _split(jacobians)])
     products = torch.cat([_cosines(part.double()) for part in _split(jacobians)]).reshape(-1, samples, size, size)
     vanishing = (lengths.reshape(*leading, samples, size) == 0.0).sum(-2) * active
@@ -174,7 +175,7 @@ def cross_dependence(
     codes: Float[Tensor, "... n z"],
     variance: Float[Tensor, "... n z"] | None = None,
     *,
-    active_below: float = 0.8,
+    active_below: float = ACTIVE_BELOW,
     points: int = 100,
 ) -> CrossDependence:
     r"""Measures whether each latent's factor of the density stays as it is while another latent moves.
@@ -205,7 +206,7 @@ def cross_dependence(
     """
     if points < 1:
         raise AxiswiseError(f"`points` must be at least 1. Got {points}.")
-    active = _active(codes[..., None, :], variance, active_below)
+    active = active_latents(variance, codes.shape, active_below=active_below, device=codes.device)
     derivatives = log_length_gradients(decode, codes[..., :points, :])
     pairs = derivatives.abs().mean(-3).nan_to_num(nan=torch.inf)
     other = ~torch.eye(pairs.shape[-1], dtype=torch.bool, device=pairs.device)
@@ -230,20 +231,6 @@ def _mean_defect(cosines: Float[Tensor, "n d d"]) -> Float[Tensor, ""]:
     # Below this an eigenvalue is rounding, and the columns are dependent.
     zero = eigenvalues <= size * torch.finfo(eigenvalues.dtype).eps * eigenvalues[..., -1:]
     return -0.5 * eigenvalues.masked_fill(zero, 0.0).log().sum(-1).mean()
-
-
-def _active(
-    jacobians: Float[Tensor, "... n x z"], variance: Float[Tensor, "... n z"] | None, active_below: float
-) -> Tensor:
-    *leading, samples, _, size = jacobians.shape
-    if variance is None:
-        return torch.ones((*leading, size), dtype=torch.bool, device=jacobians.device)
-    if variance.shape != (*leading, samples, size):
-        raise AxiswiseError(
-            f"`variance` must have the shape {(*leading, samples, size)} of the samples and latents. "
-            f"Got {tuple(variance.shape)}."
-        )
-    return variance.mean(-2) < active_below
 
 
 def _standard_normal(values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

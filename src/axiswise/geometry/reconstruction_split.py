@@ -3,6 +3,7 @@ r"""The squared error of a noisy code: what the code itself misses, what the noi
 from collections.abc import Callable
 from typing import NamedTuple
 
+from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
@@ -18,6 +19,15 @@ class ReconstructionSplit(NamedTuple):
     """Squared distance between the decoded sample and the decoded mean."""
     cross: Float[Tensor, "..."]
     """Twice the product of the mean's error with the bias of decoded samples around it."""
+
+
+class LinearisedNoise(NamedTuple):
+    """The stochastic term to first order of the decoder, mean over samples."""
+
+    score: Float[Tensor, "..."]
+    """E ‖Jε‖²."""
+    per_latent: Float[Tensor, "... z"]
+    """What the noise of each latent adds by itself, σ_j² ‖J_j‖²; they add up where the posterior is diagonal."""
 
 
 def reconstruction_split(
@@ -65,3 +75,38 @@ def reconstruction_split(
     stochastic = 0.5 * (first.square() + second.square()).sum(-1).mean(-1)
     cross = (error * (first + second)).sum(-1).mean(-1)
     return ReconstructionSplit(cross / (deterministic + stochastic + cross), deterministic, stochastic, cross)
+
+
+def linearised_noise(gram: Float[Tensor, "... n z z"], posterior: Parameters) -> LinearisedNoise:
+    r"""Computes the stochastic term of the squared error with the decoder replaced by its tangent.
+
+    .. math:: \mathbb E \lVert f(z) - f(\mu) \rVert^2 \approx \mathbb E_\varepsilon \lVert J \varepsilon \rVert^2
+        = \mathrm{tr}(J^\top J\, \Sigma), \qquad \varepsilon \sim N(0, \Sigma)
+
+    Its distance from the `stochastic` term of :func:`reconstruction_split` says how straight the decoder is within the
+    noise, on which the argument for orthogonal columns rests.
+
+    References:
+        Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
+        equations 16 and 17.
+
+    Arguments:
+        gram: Products JᵀJ at the posterior means, from :func:`gram`, any leading axes (members).
+        posterior: The posteriors at the same samples.
+
+    Example:
+        >>> import torch
+        >>> from axiswise.distributions import DiagonalParameters
+        >>> q = DiagonalParameters(torch.zeros(1, 2), torch.zeros(1, 2))
+        >>> linearised_noise(torch.tensor([[[4.0, 1.0], [1.0, 9.0]]]), q).score
+        tensor(13., dtype=torch.float64)
+    """
+    root = posterior.cholesky.double()
+    if root.shape != gram.shape:
+        raise AxiswiseError(
+            f"`gram` must have the axes (…, n, z, z) of the posterior's covariances, {tuple(root.shape)}. "
+            f"Got {tuple(gram.shape)}."
+        )
+    covariance = root @ root.mT
+    own = covariance.diagonal(dim1=-2, dim2=-1) * gram.double().diagonal(dim1=-2, dim2=-1)
+    return LinearisedNoise((gram.double() * covariance).sum((-2, -1)).mean(-1), own.mean(-2))

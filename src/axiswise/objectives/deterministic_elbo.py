@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
-
-from torch.func import jvp, vmap
+from typing import cast, get_args
 
 from axiswise.distributions import Anisotropic, Bernoulli, Gaussian, StandardNormal
 from axiswise.errors import AxiswiseError
+from axiswise.geometry import curvature_term
+from axiswise.geometry.deterministic_elbo import Curvature
 from axiswise.models import VAE, Networks
 from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
 from axiswise.objectives.suitability import needs_density
 from axiswise.objectives.terms import Elbo
 from axiswise.shapes import Float, Tensor
-
-Hessian = Literal["gauss-newton", "full"]
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,13 @@ class DeterministicELBO:
     """
 
     beta: Hyperparameter = 1.0
-    hessian: Hessian = "gauss-newton"
+    hessian: Curvature = "gauss-newton"
 
     def __post_init__(self) -> None:
         check_hyperparameter("DeterministicELBO", "beta", self.beta)
-        if self.hessian not in get_args(Hessian):
+        if self.hessian not in get_args(Curvature):
             raise AxiswiseError(
-                f"`hessian` of DeterministicELBO must be one of {', '.join(get_args(Hessian))}. Got {self.hessian!r}."
+                f"`hessian` of DeterministicELBO must be one of {', '.join(get_args(Curvature))}. Got {self.hessian!r}."
             )
 
     def networks(self, model: VAE) -> Trainable:
@@ -72,14 +70,8 @@ class DeterministicELBO:
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
         posterior, likelihood = networks.encode(batch.x), networks.likelihood
-        columns = posterior.cholesky.movedim(-1, 0)
-        if self.hessian == "full":
-            curvature = vmap(lambda column: _second_derivative(networks, batch.x, posterior.mean, column))(columns)
-            regularisation = -0.5 * curvature.sum(0).mean()
-        else:
-            moved = vmap(lambda column: jvp(networks.decode, (posterior.mean,), (column,))[1])(columns)
-            weight = cast(Gaussian | Bernoulli, likelihood).curvature(networks.decode(posterior.mean))
-            regularisation = 0.5 * (weight * moved.square().sum(0)).flatten(1).sum(-1).mean()
+        curved = curvature_term(networks.decode, likelihood, batch.x, posterior, hessian=self.hessian)
+        regularisation = -curved.mean()
         autoencoder = -likelihood.log_density(batch.x, networks.decode(posterior.mean)).mean()
         divergence = networks.prior.kl(posterior, posterior.mean)
         terms = Elbo(
@@ -87,17 +79,3 @@ class DeterministicELBO:
         )
         total = terms.reconstruction + cast(Tensor, self.beta) * terms.kl
         return Terms(total, {**terms.parts(), "regularisation": regularisation})
-
-
-def _second_derivative(
-    networks: Networks, x: Float[Tensor, "n ..."], z: Float[Tensor, "n z"], direction: Float[Tensor, "n z"]
-) -> Float[Tensor, " n"]:
-    """The second derivative of log p(x | z) along a direction for each row."""
-
-    def log_density(z: Tensor) -> Tensor:
-        return networks.likelihood.log_density(x, networks.decode(z))
-
-    def slope(z: Tensor) -> Tensor:
-        return jvp(log_density, (z,), (direction,))[1]
-
-    return jvp(slope, (z,), (direction,))[1]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from axiswise.errors import AxiswiseError
+from axiswise.errors import NotDefined
 from axiswise.shapes import Float, Tensor
 
 
@@ -42,9 +42,9 @@ class DeterministicParameters(NamedTuple):
         """Raises: there is none.
 
         Raises:
-            AxiswiseError: Always.
+            NotDefined: Always.
         """
-        raise AxiswiseError(
+        raise NotDefined(
             "Expected a posterior with a density. Got a deterministic code, which has none. Use Diagonal() or Full() "
             "as the posterior, or an objective and measures that ask for means or samples alone."
         )

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from axiswise import analytic, data, distributions, geometry, models, objectives, report, scores
-    from axiswise.evaluation import evaluate
+    from axiswise.evaluation import evaluate, explain
     from axiswise.numerics import optimizers, schedules
     from axiswise.population import Member, grid, load, train
+    from axiswise.population.foreign import population
 
 __version__ = "0.1.0"
 
@@ -22,12 +23,14 @@ __all__ = [
     "data",
     "distributions",
     "evaluate",
+    "explain",
     "geometry",
     "grid",
     "load",
     "models",
     "objectives",
     "optimizers",
+    "population",
     "report",
     "schedules",
     "scores",
@@ -38,6 +41,7 @@ __all__ = [
 _HOMES = {
     "Member": "population",
     "evaluate": "evaluation",
+    "explain": "evaluation",
     "grid": "population",
     "load": "population",
     "optimizers": "numerics",

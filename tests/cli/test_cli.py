@@ -20,7 +20,8 @@ def axiswise(*arguments: str, **options) -> subprocess.CompletedProcess:
 def test_help_and_version_do_not_import_torch():
     code = (
         "import sys; from typer.testing import CliRunner; from axiswise.cli import app\n"
-        "for arguments in (['--help'], ['run', '--help'], ['bench', '--help'], ['data', '--help'], ['--version']):\n"
+        "for arguments in (['--help'], ['run', '--help'], ['bench', '--help'], ['data', '--help'],\n"
+        "                  ['score', '--help'], ['explain', '--help'], ['--version']):\n"
         "    result = CliRunner().invoke(app, arguments); assert result.exit_code == 0, result.output\n"
         "assert 'torch' not in sys.modules, 'torch was imported'"
     )
@@ -46,13 +47,23 @@ def test_the_command_line_is_frozen():
     assert options(typer.main.get_command(app)) == {
         "": ["--version"],
         "bench data": ["--device", "--json", "--members", "--repeats"],
+        "bench geometry": ["--json", "--points"],
         "bench population": ["--conv", "--device", "--json", "--members", "--repeats"],
+        "bench scores": ["--exact", "--json", "--members"],
         "data get": ["--path", "name"],
         "data list": ["--long"],
         "data show": ["--out", "--path", "name"],
+        "explain": [
+            *("--beta", "--data", "--factors", "--likelihood", "--out", "--points", "--seed", "factory"),
+        ],
         "list": [],
         "report": ["folder"],
-        "run": ["--device", "--out", "--scale", "study"],
+        "run": ["--device", "--out", "--precision", "--scale", "study"],
+        "score": [
+            *("--circular", "--continuous", "--discrete", "--json", "--kinds", "--out", "--scores", "--seed"),
+            *("--test-codes", "--test-factors", "codes", "factors"),
+        ],
+        "theory": ["--betas", "--dimension", "--json", "--latents", "--mixing", "--noise", "--out"],
     }
 
 

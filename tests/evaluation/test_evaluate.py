@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from axiswise import data, evaluate, geometry, grid, models, objectives, optimizers, scores, train
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation import each, kl, loss, reconstruction
 from axiswise.evaluation.quantities import OFFERED
 from axiswise.population import Member
@@ -35,7 +35,23 @@ def test_every_offered_quantity_is_what_it_says(population):
     seen = {}
 
     def everything(
-        x, factors, kinds, codes, samples, variance, kl, posterior, decode, jacobians, prior, likelihood, beta, history
+        x,
+        factors,
+        kinds,
+        codes,
+        samples,
+        variance,
+        kl,
+        posterior,
+        decode,
+        decode_raw,
+        jacobians,
+        gram,
+        information,
+        prior,
+        likelihood,
+        beta,
+        history,
     ):
         seen.update({name: value for name, value in locals().items() if name != "seen"})
         return codes.mean(dim=(1, 2))
@@ -56,7 +72,11 @@ def test_every_offered_quantity_is_what_it_says(population):
         )
         assert torch.allclose(seen["kl"][position], expected, atol=1e-5)
         assert torch.allclose(seen["decode"](codes)[position], decoder(q.mean), atol=1e-5)
-        assert torch.allclose(seen["jacobians"][position][7], decoder.network[0].weight, atol=1e-6)
+        weight = decoder.network[0].weight
+        assert torch.allclose(seen["decode_raw"](codes)[position], decoder(q.mean, raw=True), atol=1e-5)
+        assert torch.allclose(seen["jacobians"][position][7], weight, atol=1e-6)
+        assert torch.allclose(seen["gram"][position][7].float(), weight.T @ weight, atol=1e-5)
+        assert torch.allclose(seen["information"][position][7].float(), weight.T @ weight, atol=1e-5)
     assert seen["beta"].tolist() == pytest.approx([0.001, 0.001, 0.01, 0.01])
     assert seen["history"]["variance"].shape == (4, 4, 2)
     standardised = (seen["samples"] - codes) / seen["variance"].sqrt()
@@ -153,3 +173,42 @@ def test_rows_are_appended_to_the_run_folder(population, tmp_path):
     stored = read_rows(tmp_path / "records.jsonl")
     assert stored[:4] == rows
     assert len(stored) == 8
+
+
+def test_what_members_share_is_not_divided_among_them(population):
+    """Four members and four factors: the factors' entropies are everybody's."""
+    four = data.arrays(torch.rand(200, 3), torch.randint(0, 5, (200, 4)))
+    first, second, *_ = evaluate(population, four, [scores.mig], points=200)
+    assert len(first["detail"]["entropies"]) == 4
+    assert first["detail"]["entropies"] == second["detail"]["entropies"]
+    assert len(first["detail"]["gaps"]) == 4
+
+
+def test_products_take_the_place_of_jacobians_and_cut_what_is_taken_at_the_same_points(population, monkeypatch):
+    monkeypatch.setattr("axiswise.evaluation.quantities.JACOBIAN_NUMBERS", 6 * 20)
+    monkeypatch.setattr("axiswise.evaluation.quantities.PRODUCT_NUMBERS", 6 * 50)
+    counts = {}
+
+    def either(jacobians, codes, posterior, *, gram=None):
+        counts["either"] = (jacobians, gram.shape[1], codes.shape[1], posterior.mean.shape[1])
+        return codes.mean(dim=(1, 2))
+
+    def both(jacobians, gram, information, codes):
+        counts["both"] = (jacobians.shape[1], gram.shape[1], information.shape[1], codes.shape[1])
+        return codes.mean(dim=(1, 2))
+
+    evaluate(population, SQUARE, [either, both], points=100)
+    assert counts == {"either": (None, 50, 50, 50), "both": (20, 20, 20, 20)}
+
+
+def test_a_measure_that_is_not_defined_is_a_row_with_its_reason(population):
+    def unwilling(codes):
+        raise NotDefined("Expected something else. Got these.")
+
+    def mistaken(codes):
+        raise AxiswiseError("A mistake.")
+
+    rows = evaluate(population, SQUARE, [unwilling], points=50)
+    assert {(row["value"], row["reason"]) for row in rows} == {(None, "Expected something else. Got these.")}
+    with pytest.raises(AxiswiseError, match=r"A mistake\."):
+        evaluate(population, SQUARE, [mistaken], points=50)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.collections import PathCollection
+from scipy import stats
 
 from axiswise.report import figures
 
@@ -16,14 +17,17 @@ def kind(x, **y) -> figures.Curve:
     return figures.Curve("a", np.array(x, float), {name: np.array(values, float) for name, values in y.items()})
 
 
-def test_curve_is_the_mean_and_the_band_reaches_from_lowest_to_highest():
+def test_curve_is_the_mean_and_the_band_its_interval():
     figure = build(figures.curves, [kind([1, 1, 10, 10], mig=[0.1, 0.3, 0.5, np.nan])], ["mig"], "β")
     (axes,) = figure.axes
     mean, dots = axes.lines
     assert mean.get_xydata().tolist() == [[1, 0.2], [10, 0.5]]
     assert dots.get_xydata().tolist() == [[1, 0.1], [1, 0.3], [10, 0.5]]
     band = axes.collections[0].get_paths()[0].vertices
-    assert {tuple(point) for point in band[band[:, 0] == 1].tolist()} == {(1, 0.1), (1, 0.3)}
+    low, high = stats.t.interval(0.95, 1, loc=0.2, scale=0.1)  # standard error of 0.1 and 0.3: 0.1
+    np.testing.assert_allclose(np.unique(band[band[:, 0] == 1][:, 1]), [low, high], rtol=1e-12)
+    assert set(band[band[:, 0] == 10][:, 1]) == {0.5}  # a single member has no interval
+    assert -0.1 < axes.get_ylim()[0] < axes.get_ylim()[1] < 1.1  # the axes cover the members, not the band
     assert axes.get_xscale() == "log"
     assert axes.get_title(loc="left") == "MIG"
 
@@ -88,3 +92,51 @@ def test_training_lines_are_coloured_by_the_sweep():
     axes = build(figures.training, lines, ["loss"], "β").axes[0]
     first, second, third = (line.get_color() for line in axes.lines)
     assert first == third != second
+
+
+@pytest.mark.parametrize(
+    ("values", "measure"), [([-3.0, -2.0], "own"), ([1e-3, 5.0], "loss"), ([7.0, 7.0], "loss"), ([0.0, 0.0], "loss")]
+)
+def test_axes_of_strips_cover_the_members_however_wide_their_interval(values, measure):
+    (axes,) = build(figures.strips, [kind([1, 1], **{measure: values})], [measure]).axes
+    low, high = axes.get_ylim()
+    assert low < min(values)
+    assert max(values) < high < max(values) + 1 + abs(max(values))
+    dots, bar, interval = axes.lines
+    assert bar.get_ydata().tolist() == [np.mean(values)] * 2
+    expected = stats.t.interval(0.95, 1, loc=np.mean(values), scale=stats.sem(values) or 1e-300)
+    np.testing.assert_allclose(interval.get_ydata(), expected, rtol=1e-9, atol=1e-12)
+    assert len(dots.get_ydata()) == 2
+
+
+def test_a_strip_of_one_member_has_no_interval():
+    (axes,) = build(figures.strips, [kind([1], mig=[0.5])], ["mig"]).axes
+    assert len(axes.lines) == 2
+
+
+def test_heat_maps_hold_the_values_and_share_their_scale():
+    first = np.array([[0.0, 0.75, -0.001], [np.nan, 1.0, 0.5]])
+    maps = [figures.HeatMap("one", first), figures.HeatMap("two", first / 2)]
+    figure = build(figures.heat_maps, maps, ["shape", "scale"], ["z0", "z1", "z2"], "share")
+    upper, lower, *_ = figure.axes
+    np.testing.assert_array_equal(upper.images[0].get_array().filled(np.nan), first)
+    np.testing.assert_array_equal(lower.images[0].get_array().filled(np.nan), first / 2)
+    assert upper.images[0].norm is lower.images[0].norm
+    assert (upper.images[0].norm.vmin, upper.images[0].norm.vmax) == (0.0, 1.0)
+    assert [text.get_text() for text in upper.texts] == [".00", ".75", ".00", "–", "1.00", ".50"]
+    assert [text.get_text() for text in upper.get_yticklabels()] == ["shape", "scale"]
+    assert [text.get_text() for text in lower.get_xticklabels()] == ["z0", "z1", "z2"]
+    assert (upper.get_title(loc="left"), lower.get_title(loc="left")) == ("one", "two")
+    assert figure.get_suptitle() == "share"
+    light, dark = upper.texts[4].get_color(), upper.texts[0].get_color()
+    assert light != dark == "white"
+
+
+def test_heat_maps_of_many_latents_leave_numbers_out():
+    wide = [figures.HeatMap("", np.zeros((2, 200)))]
+    figure = build(figures.heat_maps, wide, ["a", "b"], [f"latent {place}" for place in range(200)], "share", 1.0)
+    axes = figure.axes[0]
+    assert not axes.texts
+    assert figure.get_figwidth() < 17
+    assert len(axes.get_xticks()) < 100
+    assert axes.images[0].norm.vmax == 1.0

@@ -13,10 +13,11 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib import image as png
+from scipy import stats
 
 from axiswise import report
 from axiswise.errors import AxiswiseError
-from axiswise.report import contact_sheet, scatter_sheet, write_report
+from axiswise.report import contact_sheet, heat_map_sheet, scatter_sheet, write_report
 
 
 class Reader(HTMLParser):
@@ -99,11 +100,37 @@ def test_report_is_one_file_with_every_figure_in_it(reported: Path):
     assert "url(" not in text
 
 
-def test_table_holds_mean_and_range_of_each_setting(reported: Path):
+def test_table_holds_mean_and_interval_of_each_setting(reported: Path):
     rows = [json.loads(line) for line in (reported / "linear/ratio-1.0/records.jsonl").read_text().splitlines()]
     mig = np.array([row["value"] for row in rows if row["measure"] == "mig"])
-    expected = f"<td>1</td><td>3</td><td>{mig.mean():.3f} [{mig.min():.3f}, {mig.max():.3f}]</td>"
-    assert expected in (reported / "report.html").read_text()
+    half = stats.t.ppf(0.975, 2) * stats.sem(mig)
+    page = (reported / "report.html").read_text()
+    assert f"<td>1</td><td>3</td><td>{mig.mean():.3f} ± {half:.3f}</td>" in page
+    assert "Mean over members ± its 95 % Student t interval" in page
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (
+            [[0.10, 0.12, 0.11], [0.50, 0.52, 0.51]],
+            "0.510 ± 0.025, and lowest at β = 1, 0.110 ± 0.025; the two intervals do not overlap.",
+        ),
+        ([[0.1, 0.5, 0.3], [0.4, 0.9, 0.5]], "the two intervals overlap."),
+        (
+            [[0.1, 0.5, None], [0.9, None, None]],
+            "0.900 (1 of 3), and lowest at β = 1, 0.300 ± 2.541 (2 of 3); a single",
+        ),
+    ],
+)
+def test_findings_tell_settings_apart_by_their_intervals(tmp_path: Path, row, write_run, values, found):
+    rows = [
+        row("r", f"m{beta}{seed}", "mig", value, seed=seed, hyperparameters={"beta": beta})
+        for beta, group in zip((1.0, 4.0), values, strict=True)
+        for seed, value in enumerate(group)
+    ]
+    write_run(tmp_path, rows)
+    assert found in read(write_report(tmp_path)).words
 
 
 def test_same_records_give_the_same_bytes(reported: Path):
@@ -262,7 +289,7 @@ def test_importing_the_report_imports_no_torch_and_changes_no_settings():
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
-    assert set(report.__all__) == {"contact_sheet", "scatter_sheet", "write_report"}
+    assert set(report.__all__) == {"contact_sheet", "heat_map_sheet", "page", "scatter_sheet", "write_report"}
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 8, 8), (7, 3, 8, 12), (30, 2, 4, 4)])
@@ -299,4 +326,11 @@ def test_sheets_say_what_they_need(tmp_path: Path):
         contact_sheet(np.zeros((2, 1, 8, 8)), tmp_path / "sheet.png", ["one"])
     with pytest.raises(AxiswiseError, match=r"Got \(5, 2\), \(5, 3\) and \(2,\)\. Flatten images"):
         scatter_sheet(np.zeros((5, 2)), np.zeros((5, 3)), ["a", "b"], tmp_path / "sheet.png")
+    names = {"factors": ["a", "b"], "latents": ["z0"], "quantity": "share", "path": tmp_path / "sheet.png"}
+    with pytest.raises(AxiswiseError, match=r"each of the 2 factors .* of the 1 latents\. Got shapes \[\(1, 2\)\]"):
+        heat_map_sheet([np.zeros((1, 2))], titles=["one"], **names)
+    with pytest.raises(AxiswiseError, match=r"for each of the 2 factors .* Got shapes \[\]"):
+        heat_map_sheet([], titles=[], **names)
+    with pytest.raises(AxiswiseError, match=r"`titles` must be as many as the matrices, 1\. Got 0\."):
+        heat_map_sheet([np.zeros((2, 1))], titles=[], **names)
     assert list(tmp_path.iterdir()) == []

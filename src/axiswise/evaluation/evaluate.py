@@ -12,12 +12,12 @@ import numpy as np
 import torch
 
 from axiswise.data import FactorDataset
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation.pictures import store_arrays
-from axiswise.evaluation.quantities import OFFERED, Missing, Quantities
+from axiswise.evaluation.quantities import OFFERED, Quantities
 from axiswise.numerics import permutation
 from axiswise.numerics.schedules import Schedule, hyperparameters
-from axiswise.population import Group, Population, Trained
+from axiswise.population import Group, Population, RunFolder, Trained
 from axiswise.records import append_rows, versions
 
 Measure = Callable[..., Any]
@@ -36,13 +36,19 @@ def evaluate(
     """Computes measures for every member and returns a row for each pair, ready for ``pandas.DataFrame``.
 
     A measure is any function. The names of its parameters are what it asks for, of: `x`, `factors`, `kinds`, `codes`
-    (posterior means), `samples`, `variance`, `kl`, `posterior`, `decode`, `jacobians`, `prior`, `likelihood`, `beta`,
+    (posterior means), `samples`, `variance`, `kl`, `posterior`, `decode` (E[x | z]), `decode_raw` (the decoder's own
+    output), `jacobians`, `gram` (JᵀJ), `information` (Fisher's, of the latents), `prior`, `likelihood`, `beta`,
     `history`. Each is computed once for all members and passed with the member axis first; what all members share (`x`,
     `factors`) has no member axis. Parameters with a default that are not in that list are settings; fix them with
     `functools.partial`. The result has one value a member: an array or list of that length, or a named tuple whose
     first field is the value and whose other fields are kept as detail. Wrap a function written for one model in `each`.
 
-    What a member cannot give (a diverged one gives nothing, one without decoder no Jacobians) is a row with the reason.
+    Jacobians are taken at the codes of as many points as memory allows, and codes, variances and samples are cut to
+    these in a measure that asks for them. One that takes `gram` or `information` in place of `jacobians` is given
+    those, at ten times as many points, and None for the Jacobians.
+
+    What a member cannot give (a diverged one gives nothing, one without decoder no Jacobians, codes without noise no
+    density) is a row with the reason, and so is a measure that raises :class:`~axiswise.errors.NotDefined`.
 
     Arguments:
         population: The members.
@@ -81,6 +87,11 @@ def evaluate(
                 rows.append((order, position, {**about, **settings, "seconds": seconds}))
     ordered = [row for _, _, row in sorted(rows, key=lambda entry: entry[:2])]
     if out is not None:
+        if any(trained.halves is not None for trained in population.trained):
+            # Models that were trained elsewhere have no run folder yet, which a report begins with.
+            folder = RunFolder(Path(out))
+            with folder.locked():
+                folder.open(dataset.identity, "their own")
         store_arrays(population, dataset, out, seed=seed)
         append_rows(Path(out) / "records.jsonl", ordered)
     return ordered
@@ -123,7 +134,7 @@ def name_of(measure: Measure) -> str:
         ('dto', 'dto(latents=all)')
     """
     if isinstance(measure, partial):
-        settings = ", ".join(f"{name}={value}" for name, value in measure.keywords.items())
+        settings = ", ".join(f"{name}={getattr(value, '__name__', value)}" for name, value in measure.keywords.items())
         return f"{name_of(measure.func)}({settings})" if settings else name_of(measure.func)
     return getattr(measure, "__name__", type(measure).__name__)
 
@@ -131,6 +142,7 @@ def name_of(measure: Measure) -> str:
 def describe_member(trained: Trained, dataset: FactorDataset) -> Row:
     """The columns that say which member a row is about and what it was measured on."""
     member = trained.member
+    known = trained.halves is None  # how a model that was trained elsewhere was trained, nobody knows
     return {
         "member": member.address,
         "dataset": dataset.name,
@@ -138,13 +150,13 @@ def describe_member(trained: Trained, dataset: FactorDataset) -> Row:
         "changes": dataset.arguments.get("changes", []),
         "factors": list(dataset.space.names),
         "architecture": member.model.network.name,
-        "latents": member.model.latents,
+        "latents": member.model.latents or None,
         "objective": type(member.objective).__name__,
         "hyperparameters": _plain(hyperparameters(member.objective)),
-        "optimizer": type(member.optimizer).__name__,
-        "lr": _plain(hyperparameters(member.optimizer)).get("lr"),
+        "optimizer": type(member.optimizer).__name__ if known else None,
+        "lr": _plain(hyperparameters(member.optimizer)).get("lr") if known else None,
         "batch": member.batch,
-        "steps": member.steps,
+        "steps": member.steps if known else None,
         "seed": member.seed,
         "status": trained.status,
         "training_seconds": round(trained.seconds, 3),
@@ -206,23 +218,22 @@ def _measure(asked: Asked, quantities: Quantities) -> list[Outcome]:
     members = quantities.group.trained
     if members[0].status != "trained":
         return [Outcome(None, trained.status, {}) for trained in members]
+    product = next((name for name in ("gram", "information") if name in asked.optional), None)
     try:
-        arguments = {name: quantities.get(name) for name in asked.needed}
-    except Missing as reason:
+        arguments = {name: quantities.get(name) for name in asked.needed if not (product and name == "jacobians")}
+        if product and "jacobians" in asked.needed:
+            arguments |= {"jacobians": None, product: quantities.get(product)}
+    except NotDefined as reason:
         return [Outcome(None, str(reason), {})] * len(members)
     for name in asked.optional:
         try:
             arguments[name] = quantities.get(name)
-        except Missing:
+        except NotDefined:
             continue  # the measure has a default for it
-    if "jacobians" in arguments:  # what is taken at the same points has the same number of them
-        count = arguments["jacobians"].shape[1]
-        arguments |= {
-            name: arguments[name][:, :count] for name in ("codes", "variance", "samples", "kl") if name in arguments
-        }
+    _same_points(arguments)
     try:
         result = asked.measure(**arguments)
-    except Missing as reason:  # a term of the history that this objective does not record
+    except NotDefined as reason:  # such as a term of the history that this objective does not record
         return [Outcome(None, str(reason), {})] * len(members)
     fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
     first, *others = fields
@@ -234,26 +245,48 @@ def _measure(asked: Asked, quantities: Quantities) -> list[Outcome]:
         )
     outcomes = []
     for row, value in enumerate(values.tolist()):
-        detail = {name: _own(fields[name], row, len(members)) for name in others}
+        detail = {name: _own(fields[name], row, len(members), _is_shared(result, name)) for name in others}
         known = isinstance(value, bool | int) or math.isfinite(value)
         outcomes.append(Outcome(value if known else None, None if known else "undefined for this member", detail))
     return outcomes
+
+
+def _same_points(arguments: dict[str, Any]) -> None:
+    """What is taken at the same points gets the same number of them: as many as have Jacobians or their products."""
+    counts = [
+        len(arguments[name][0]) for name in ("jacobians", "gram", "information") if arguments.get(name) is not None
+    ]
+    if not counts:
+        return
+    own = ("codes", "variance", "samples", "kl", "jacobians", "gram", "information")
+    for name in own:
+        if arguments.get(name) is not None:
+            arguments[name] = arguments[name][:, : min(counts)]
+    if "posterior" in arguments:
+        posterior = arguments["posterior"]
+        arguments["posterior"] = type(posterior)(*(part[:, : min(counts)] for part in posterior))
 
 
 def _array(value: Any) -> np.ndarray:
     return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
 
 
-def _own(field: Any, row: int, members: int) -> Any:
+def _own(field: Any, row: int, members: int, shared: bool) -> Any:
     """A member's share of a field: its row where there is one for each member, else all of it; NaN as None."""
     if isinstance(field, str | bool | int | float) or field is None:
         return None if isinstance(field, float) and not math.isfinite(field) else field
     array = _array(field)
-    array = np.asarray(array[row] if array.ndim and len(array) == members else array)
+    array = np.asarray(array[row] if array.ndim and len(array) == members and not shared else array)
     if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
         known, array = np.isfinite(array), array.astype(object)
         array = np.where(known, array, np.array(None, dtype=object))
     return array.tolist()
+
+
+def _is_shared(result: Any, name: str) -> bool:
+    """Whether a field is declared without leading axes, so that its length is not the number of members."""
+    axes = getattr(getattr(type(result), "__annotations__", {}).get(name), "dim_str", "...")
+    return not axes.startswith("...")
 
 
 def _member_of(name: str, value: Any, row: int) -> Any:

@@ -7,6 +7,8 @@ import torch
 
 from axiswise.data import FactorDataset
 from axiswise.distributions import Deterministic
+from axiswise.geometry import traversal
+from axiswise.geometry.activity import ACTIVE_BELOW
 from axiswise.numerics import normal, permutation
 from axiswise.population import Group, Population
 from axiswise.records import write_tensors
@@ -16,7 +18,6 @@ FORMAT = "axiswise-arrays-1"
 CLOUD = 1000  # points of the latent planes
 IMAGES = 10  # of reconstructions
 TRAVERSAL = np.linspace(-2.0, 2.0, 9, dtype=np.float32)  # of each latent, in standard deviations of the prior
-ACTIVE_BELOW = 0.8  # mean posterior variance (zietlow2021, section 5)
 
 
 def store_arrays(population: Population, dataset: FactorDataset, out: str | Path, *, seed: int = 0) -> None:
@@ -71,15 +72,11 @@ def _traversals(group: Group, dataset: FactorDataset, points: Tensor) -> dict[st
         sample = posterior.sample(noise.to(posterior.mean.device))
         kl = group.prior.kl(posterior, sample).per_latent.mean(1)
     active = posterior.variance.mean(1) < ACTIVE_BELOW
-    latents, base = group.model.latents, posterior.mean[:, 0]
-    values = torch.from_numpy(TRAVERSAL).to(base)
-    moved = base[:, None, None, :].repeat(1, latents, len(values), 1)
+    base = posterior.mean[:, 0]
     # Codes without noise have no prior to measure by: there a unit is the standard deviation of the code itself.
     noisy = not isinstance(group.model.posterior, Deterministic)
     units = torch.ones_like(base) if noisy else posterior.mean.std(1)
-    for latent in range(latents):
-        moved[:, latent, :, latent] = units[:, latent, None] * values
-    images = group.decode(moved.flatten(1, 2)).unflatten(1, (latents, len(values)))
+    images = traversal(group.decode, base, torch.from_numpy(TRAVERSAL), units=units)
     stored: dict[str, np.ndarray] = {}
     for row, trained in enumerate(group.trained):
         name = trained.member.address

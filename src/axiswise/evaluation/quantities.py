@@ -10,8 +10,8 @@ import torch
 
 from axiswise.data import FactorDataset
 from axiswise.distributions import Deterministic, Likelihood, Parameters, Prior
-from axiswise.errors import AxiswiseError
-from axiswise.geometry import jacobian
+from axiswise.errors import NotDefined
+from axiswise.geometry import Metrics, gram, jacobian, metrics
 from axiswise.numerics import normal
 from axiswise.numerics.schedules import hyperparameters, value_at
 from axiswise.population import Group
@@ -19,9 +19,11 @@ from axiswise.shapes import Float, Int, Kind, Num, Tensor
 
 # For one member: 102 points of a decoder of 4,096 pixels and 10 latents, all 10,000 of small ones.
 JACOBIAN_NUMBERS = 1 << 22
+# Products of Jacobians take no memory, only time: 1,024 points of that decoder, some ten seconds on a CPU.
+PRODUCT_NUMBERS = 10 * JACOBIAN_NUMBERS
 
 
-class Missing(AxiswiseError):
+class Missing(NotDefined):
     """A quantity that these members or this dataset cannot give; the message is the reason."""
 
 
@@ -49,7 +51,7 @@ class Quantities:
     @cached_property
     def x(self) -> Float[Tensor, "n ..."]:
         """The observations, shared."""
-        return self.dataset.x(self.index).to(next(iter(self.group.trained[0].weights.values())).dtype)
+        return self.dataset.x(self.index).to(self.group.dtype)
 
     @cached_property
     def factors(self) -> Num[Tensor, "n k"]:
@@ -96,12 +98,38 @@ class Quantities:
         """E[x | z] of every member at its own latents."""
         return self.group.decode(z)
 
+    def decode_raw(self, z: Float[Tensor, "p n z"]) -> Float[Tensor, "p n ..."]:
+        """The decoder's output, of which the likelihood says what it means: logits, say."""
+        return self.group.decode(z, raw=True)
+
     @cached_property
     def jacobians(self) -> Float[Tensor, "p m x z"]:
         """Jacobians of `decode` at the codes of the first m points, as many as memory allows."""
         size = self.dataset.numel * self.codes.shape[-1]
         count = max(1, JACOBIAN_NUMBERS // size)
         return jacobian(self.decode, self.codes[:, :count])
+
+    @cached_property
+    def gram(self) -> Float[Tensor, "p m z z"]:
+        """Products JᵀJ of those Jacobians, at ten times as many points."""
+        try:
+            return self._metrics.gram
+        except NotDefined:  # of the information, which the products themselves do not need
+            return gram(self.decode, self._product_points)
+
+    @cached_property
+    def information(self) -> Float[Tensor, "p m z z"]:
+        """Fisher information of the latents, at the points of `gram`."""
+        return self._metrics.information
+
+    @cached_property
+    def _metrics(self) -> Metrics:
+        return metrics(self.decode, self._product_points, self.likelihood)
+
+    @property
+    def _product_points(self) -> Float[Tensor, "p m z"]:
+        size = self.dataset.numel * self.codes.shape[-1]
+        return self.codes[:, : max(1, PRODUCT_NUMBERS // size)]
 
     @property
     def prior(self) -> Prior:
@@ -140,15 +168,15 @@ class Quantities:
         """The quantity of that name.
 
         Raises:
-            Missing: If these members or this dataset do not have it.
+            NotDefined: If these members or this dataset do not have it.
         """
-        if name in ("decode", "jacobians") and not self.group.decodes:
+        if name in ("decode", "decode_raw", "jacobians", "gram", "information") and not self.group.decodes:
             raise Missing("the model has no decoder")
         return getattr(self, name)
 
 
 OFFERED = (
-    *("x", "factors", "kinds", "codes", "samples", "variance", "kl", "posterior", "decode", "jacobians"),
-    *("prior", "likelihood", "beta", "history"),
+    *("x", "factors", "kinds", "codes", "samples", "variance", "kl", "posterior", "decode", "decode_raw"),
+    *("jacobians", "gram", "information", "prior", "likelihood", "beta", "history"),
 )
 """The names a measure's parameters may have."""

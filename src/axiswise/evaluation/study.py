@@ -9,7 +9,7 @@ from typing import Any, Literal
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, DataUnavailable
 from axiswise.evaluation.evaluate import Measure, evaluate, name_of
-from axiswise.population import Member, Progress, device_named, train
+from axiswise.population import Member, Precision, Progress, device_named, train
 from axiswise.records import read_json, read_rows, versions, write_json
 
 STUDY = "axiswise-study-1"
@@ -47,6 +47,7 @@ def conduct(
     *,
     name: str | None = None,
     device: str = "cpu",
+    precision: Precision | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
@@ -60,6 +61,7 @@ def conduct(
         out: The study's folder.
         name: What the command line calls the study; its function's name if None.
         device: Where to train.
+        precision: What products are computed in on CUDA, as for `train`.
         progress: Told how far the training of each run is.
         say: Told, in a line each, what begins and what was skipped.
     """
@@ -70,6 +72,7 @@ def conduct(
     title, _, rest = inspect.cleandoc(getattr(study, "__doc__", None) or name).partition("\n\n")
     about: dict[str, Any] = {"format": STUDY, "study": name, "title": title, "summary": rest.partition("\n\n")[0]}
     about |= {"scale": scale, "command": f"axiswise run {name} --scale {scale} --device {device}"}
+    about["command"] += f" --precision {precision}" if precision else ""
     _refuse_other(out, name, scale)
     skipped: dict[str, str] = {}
 
@@ -86,14 +89,17 @@ def conduct(
             skipped[run.name] = str(reason)
             say(f"skipped {run.name}: {reason}")
         else:
-            _conduct_run(run, dataset, out / run.name, progress)
+            _conduct_run(run, dataset, out / run.name, progress, precision)
         note()
     return out
 
 
-def _conduct_run(run: Run, dataset: FactorDataset, folder: Path, progress: Progress | None) -> None:
+def _conduct_run(
+    run: Run, dataset: FactorDataset, folder: Path, progress: Progress | None, precision: Precision | None
+) -> None:
     split = dataset.split() if run.held_out else None
-    population = train(run.members, split.train if split else dataset, out=folder, progress=progress)
+    trained_on = split.train if split else dataset
+    population = train(run.members, trained_on, out=folder, progress=progress, precision=precision)
     seen = split.test if split else dataset
     if not _measured(run, folder):
         evaluate(population, seen, run.measures, out=folder)

@@ -4,7 +4,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from axiswise.population.cohort import Cohort, cohorts
+from axiswise.population.cohort import Cohort, Precision, cohorts
 from axiswise.population.folder import RunFolder
 from axiswise.population.foreign import population as _population
 from axiswise.population.loop import Progress
@@ -20,6 +20,7 @@ __all__ = [
     "Member",
     "Pair",
     "Population",
+    "Precision",
     "Progress",
     "RunFolder",
     "Trained",

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from axiswise.records import mean_interval
 from axiswise.report.figures import DPI
 from axiswise.report.folder import Run, Study
 from axiswise.report.gallery import Picture
@@ -30,6 +31,10 @@ from axiswise.report.sections import (
     varying,
 )
 
+SUMMARY_NOTE = (
+    "Mean over members ± its 95 % Student t interval, which a single member does not have; (k of n) where only k of n "
+    "members have a value."
+)
 INCH = 106  # pixels on the page of an inch of a figure: the widest fills the column
 
 
@@ -41,7 +46,23 @@ def document(study: Study, parts: Sequence[tuple[Section, Sequence[Picture]]]) -
         parts: Its sections, each with its pictures.
     """
     compared = [section for section, _ in parts]
-    title = study.title
+    return whole_page(
+        study.title,
+        element("header", element("h1", study.title), _paragraph(study.summary, "lead"), _facts(study, compared)),
+        _contents(compared),
+        _notices(study, compared),
+        *(_section(section, pictures) for section, pictures in parts),
+        _provenance(study),
+    )
+
+
+def whole_page(title: str, *children: str) -> str:
+    """Puts what a page shows into a document in the style of all reports.
+
+    Arguments:
+        title: What the browser calls it.
+        children: What it shows, one below the other.
+    """
     style = files("axiswise.report").joinpath("page.css").read_text(encoding="utf-8")
     head = element(
         "head",
@@ -50,15 +71,8 @@ def document(study: Study, parts: Sequence[tuple[Section, Sequence[Picture]]]) -
         element("title", title),
         element("style", Markup(style)),
     )
-    body = element(
-        "main",
-        element("header", element("h1", title), _paragraph(study.summary, "lead"), _facts(study, compared)),
-        _contents(compared),
-        _notices(study, compared),
-        *(_section(section, pictures) for section, pictures in parts),
-        _provenance(study),
-    )
-    return join(Markup("<!doctype html>\n"), element("html", head, element("body", body), lang="en"), "\n")
+    body = element("body", element("main", *children))
+    return join(Markup("<!doctype html>\n"), element("html", head, body, lang="en"), "\n")
 
 
 def _paragraph(text: str, style: str) -> Markup:
@@ -140,7 +154,7 @@ def _section(section: Section, pictures: Sequence[Picture]) -> Markup:
         _findings(section),
         _figures(pictures),
         element("h3", "By setting"),
-        _paragraph("Mean over members [lowest, highest]; (k of n) where only k of n members have a value.", "note"),
+        _paragraph(SUMMARY_NOTE, "note"),
         _summary_table(section),
         element(
             "details",
@@ -182,16 +196,23 @@ def _findings(section: Section) -> Markup:
         if len(means) == 1:
             items.append(join(name, f": {_interval(values[high], scale)}."))
             continue
-        overlap = np.nanmin(values[high]) - np.nanmax(values[low]) <= 0.001 * scale
         items.append(
             join(
                 "Mean ",
                 name,
                 f" is highest at {high}, {_interval(values[high], scale)}, and lowest at {low}, ",
-                f"{_interval(values[low], scale)}; the two ranges {'overlap' if overlap else 'do not overlap'}.",
+                f"{_interval(values[low], scale)}; {_apart(values[high], values[low], scale)}.",
             )
         )
     return element("ul", *(element("li", item) for item in items), class_="findings") if items else Markup()
+
+
+def _apart(high: np.ndarray, low: np.ndarray, scale: float) -> str:
+    """Whether two groups can be told apart by the intervals of their means, to the digits that are shown."""
+    above, below = mean_interval(high), mean_interval(low)
+    if min(above.known, below.known) < 2:
+        return "a single member has no interval to tell them apart by"
+    return f"the two intervals {'overlap' if above.low - below.high <= 0.001 * scale else 'do not overlap'}"
 
 
 def _scale(section: Section, measure: str) -> float:
@@ -200,20 +221,21 @@ def _scale(section: Section, measure: str) -> float:
 
 
 def _interval(values: np.ndarray, scale: float) -> str:
-    """Mean and range of the values there are, and how many there are where some are missing."""
-    known = values[np.isfinite(values)]
-    if not known.size:
+    """Mean ± 95 % of the values there are, and how many there are where some are missing."""
+    found = mean_interval(values)
+    if not found.known:
         return MISSING
-    mean, low, high = (number(value, scale) for value in (known.mean(), known.min(), known.max()))
-    counted = f" ({len(known)} of {len(values)})" if len(known) < len(values) else ""
-    return (f"{mean} [{low}, {high}]" if len(known) > 1 else mean) + counted
+    counted = f" ({found.known} of {len(values)})" if found.left_out else ""
+    half = f" ± {number(found.high - found.estimate, scale)}" if found.known > 1 else ""
+    return number(found.estimate, scale) + half + counted
 
 
 def _figures(pictures: Iterable[Picture]) -> Markup:
-    return element("div", *(_figure(picture) for picture in pictures), class_="figures")
+    return element("div", *(figure(picture) for picture in pictures), class_="figures")
 
 
-def _figure(picture: Picture) -> Markup:
+def figure(picture: Picture) -> Markup:
+    """A picture with its caption, inside the page."""
     source = "data:image/png;base64," + base64.b64encode(picture.png).decode("ascii")
     width = (
         int.from_bytes(picture.png[16:20], "big") * INCH // DPI

@@ -30,7 +30,7 @@ TRAVERSAL_CAPTION = (
     " Each row moves one latent and holds the others; rows are in the order of their KL. A disentangled latent changes "
     "one thing along its row; a passive one changes nothing."
 )
-POOLED_CAPTION = "Members that differ in other settings are taken together: a wide band is not the seed's alone."
+POOLED_CAPTION = "Members that differ in other settings are taken together: their spread is not the seed's alone."
 LOSS_TERMS = ("loss", "reconstruction", "kl")
 
 
@@ -84,9 +84,9 @@ def _curves(section: Section) -> Iterator[Picture]:
         yield Picture(
             f"curves-{_slug(sweep)}",
             figures.curves(kinds, section.measures, label(sweep)),
-            f"Every measure against {label(sweep)}. The line is the mean over members, the band runs from the lowest "
-            "to the highest, and each dot is one member. "
-            + (POOLED_CAPTION if pooled else "A wide band says that the seed decides as much as the setting.")
+            f"Every measure against {label(sweep)}. The line is the mean over members, the band its 95 % interval "
+            "(cut off where it leaves the members), and each dot is one member. "
+            + (POOLED_CAPTION if pooled else "Dots far apart say that the seed decides as much as the setting.")
             + (f" Members without {label(sweep)} ({absent}) are not drawn." if absent else ""),
             f"Curves of {', '.join(map(label, section.measures))} against {label(sweep)}",
         )
@@ -99,8 +99,8 @@ def _strips(section: Section) -> Iterator[Picture]:
     yield Picture(
         "strips",
         figures.strips(_kinds(section, section.members, None), section.measures),
-        "Every measure of every member: a dot per member, a bar at the mean. Strips that overlap do not differ by more "
-        "than their seeds do.",
+        "Every measure of every member: a dot per member, a bar at the mean, and, where there is more than one member, "
+        "a line across for its 95 % interval. Strips that overlap do not differ by more than their seeds do.",
         f"Strips of dots of {', '.join(map(label, section.measures))}",
     )
 

@@ -90,3 +90,44 @@ def scatter_sheet(x: np.ndarray, factors: np.ndarray, names: Sequence[str], path
         )
     write_bytes(path, figures.scatter_factors(x, factors, names))
     return path
+
+
+def heat_map_sheet(
+    matrices: Sequence[np.ndarray],
+    path: Path,
+    *,
+    factors: Sequence[str],
+    latents: Sequence[str],
+    quantity: str,
+    titles: Sequence[str],
+    top: float | None = None,
+) -> Path:
+    """Writes matrices of factors by latents, below each other on one scale of colours, to a PNG file.
+
+    Arguments:
+        matrices: Matrices (k, z); NaN where there is no value.
+        path: Where to write.
+        factors: Names of the rows.
+        latents: Names of the columns.
+        quantity: What the numbers are.
+        titles: What to write above each.
+        top: The end of the scale, which begins at 0; the largest value if None.
+
+    Example:
+        >>> import tempfile
+        >>> names = {"factors": ["width", "height"], "latents": ["z0", "z1"], "titles": [""], "quantity": "share"}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     heat_map_sheet([np.eye(2)], Path(folder) / "map.png", **names).name
+        'map.png'
+    """
+    shapes = {matrix.shape for matrix in matrices}
+    if shapes != {(len(factors), len(latents))} or 0 in (*shapes, len(factors), len(latents)):
+        raise AxiswiseError(
+            f"`matrices` must have a row for each of the {len(factors)} factors and a column for each of the "
+            f"{len(latents)} latents. Got shapes {sorted(shapes)}."
+        )
+    if len(titles) != len(matrices):
+        raise AxiswiseError(f"`titles` must be as many as the matrices, {len(matrices)}. Got {len(titles)}.")
+    maps = [figures.HeatMap(title, matrix) for title, matrix in zip(titles, matrices, strict=True)]
+    write_bytes(path, figures.heat_maps(maps, factors, latents, quantity, top))
+    return path

@@ -14,6 +14,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
+from axiswise.records import mean_interval
 from axiswise.report.figures.style import ACCENT, MUTED, SEQUENCE, WIDTH, picture
 from axiswise.report.sections import TRAILING, label, setting
 
@@ -39,7 +40,10 @@ class Line(NamedTuple):
 
 @picture
 def curves(kinds: Sequence[Curve], measures: Sequence[str], x_label: str) -> Figure:
-    """Draws every measure against a swept quantity: mean line, band from lowest to highest, a dot per member."""
+    """Draws every measure against a swept quantity: mean line, band of its 95 % interval, a dot per member.
+
+    The axes cover the members: the band of a few that differ much is cut off where it leaves them.
+    """
     figure, panels = _panels(len(measures))
     every = np.concatenate([kind.x for kind in kinds])
     for axes, measure in zip(panels, measures, strict=True):
@@ -56,15 +60,18 @@ def curves(kinds: Sequence[Curve], measures: Sequence[str], x_label: str) -> Fig
 def _curve(axes: Axes, x: np.ndarray, y: np.ndarray, colour: str, band: float) -> None:
     x, y = x[np.isfinite(y)], y[np.isfinite(y)]
     at = np.unique(x)
-    here = [y[x == value] for value in at]
-    axes.fill_between(at, [v.min() for v in here], [v.max() for v in here], color=colour, alpha=band, linewidth=0)
-    axes.plot(at, [v.mean() for v in here], color=colour, linewidth=1.8, solid_capstyle="round")
+    means = [mean_interval(y[x == value]) for value in at]
+    ends = np.array([(mean.low, mean.high) if mean.known > 1 else (mean.estimate,) * 2 for mean in means]).reshape(
+        -1, 2
+    )
+    axes.fill_between(at, ends[:, 0], ends[:, 1], color=colour, alpha=band, linewidth=0)
+    axes.plot(at, [mean.estimate for mean in means], color=colour, linewidth=1.8, solid_capstyle="round")
     axes.plot(x, y, "o", color=colour, markersize=3.6, alpha=0.55, markeredgewidth=0)
 
 
 @picture
 def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
-    """Draws every measure as a strip per kind of member: a dot per member and a bar at the mean."""
+    """Draws every measure as a strip per kind of member: a dot per member, a bar at the mean, its 95 % interval."""
     figure, panels = _panels(len(measures), most=4 if len(kinds) <= 4 else 2)
     for axes, measure in zip(panels, measures, strict=True):
         for place, (kind, colour) in enumerate(zip(kinds, _cycle(kinds), strict=True)):
@@ -72,7 +79,10 @@ def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
             if y.size:
                 beside = ((np.arange(len(y)) * 0.618034) % 1 - 0.5) * 0.34  # golden-ratio steps never line up
                 axes.plot(place + beside, y, "o", color=colour, markersize=4.4, alpha=0.6, markeredgewidth=0)
-                axes.plot([place - 0.28, place + 0.28], [y.mean()] * 2, color=colour, linewidth=2)
+                mean = mean_interval(y)
+                axes.plot([place - 0.28, place + 0.28], [mean.estimate] * 2, color=colour, linewidth=2)
+                if mean.known > 1:
+                    axes.plot([place] * 2, [mean.low, mean.high], color=colour, linewidth=1.2)
         _value_axis(axes, np.concatenate([kind.y[measure] for kind in kinds]), term=measure in TRAILING)
         axes.set_xlim(-0.6, len(kinds) - 0.4)
         axes.set_xticks(range(len(kinds)), [""] * len(kinds))
@@ -222,12 +232,16 @@ def _value_axis(axes: Axes, values: np.ndarray, *, term: bool) -> None:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: setting(value)))
         axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylim(values.min() / 1.2, values.max() * 1.2)
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5))
         if not term and values.min() >= 0:
             unit = 0.2 <= values.max() <= 1
             top = 1.0 if unit else values.max() or 1.0
             axes.set_ylim(-0.03 * top, 1.04 * top)
+        else:
+            room = 0.06 * (float(np.ptp(values)) or abs(float(values[0])) or 1.0)
+            axes.set_ylim(values.min() - room, values.max() + room)
 
 
 def _step_axis(axes: Axes) -> None:

@@ -1,0 +1,191 @@
+"""`axiswise explain`: the latents of anybody's model, from a function that returns it and a file of observations."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from axiswise.cli.tables import NUMBERS, read_table
+from axiswise.errors import AxiswiseError
+
+if TYPE_CHECKING:  # this would import PyTorch
+    from axiswise.distributions import Likelihood
+
+
+def explain(
+    factory: Annotated[
+        str,
+        typer.Argument(help="package.module:function that returns (encode, decode), or an object with both."),
+    ],
+    data: Annotated[
+        str, typer.Option(help="Observations (n, …): .npy, .npz or .safetensors; file.npz:KEY names one of several.")
+    ],
+    factors: Annotated[
+        str | None, typer.Option(help="What generated them, (n, k): in any of these formats, or .csv or .parquet.")
+    ] = None,
+    likelihood: Annotated[
+        str | None, typer.Option(help="bernoulli, or gaussian:SCALE (gaussian:0.1); unknown if not given.")
+    ] = None,
+    beta: Annotated[str, typer.Option(help="Weight of the divergence in training, or unknown.")] = "1",
+    points: Annotated[int, typer.Option(help="How many observations to use at most.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Decides which, and all else that is drawn.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Page of HTML to write.")] = None,
+) -> None:
+    """Explain the latents of your own model: which are active, how orthogonal the decoder is and whether that is more
+    than chance, whether the encoder obeys its law, and what each latent does. The function named is imported, from the
+    current folder too, and called: only name code that you trust. Files are read as numbers, never executed. Bytes
+    become grey values in 0 … 1.
+    """
+    draw = _drawing() if out else None
+    observations = _observations(data)
+    known, names = _factors(factors) if factors else (None, None)
+    weight = _weight(beta)
+    spread = _likelihood(likelihood)
+    encode, decode = _halves(factory)
+
+    import torch
+
+    from axiswise.evaluation import explain as run
+
+    explanation = run(
+        encode,
+        decode,
+        torch.from_numpy(observations),
+        factors=known,
+        factor_names=names,
+        likelihood=spread,
+        beta=weight,
+        points=points,
+        seed=seed,
+        title=f"What the latents of {factory} do",
+    )
+    typer.echo(str(explanation))
+    if out and draw:
+        typer.echo(f"\npage: {draw(explanation, out)}")
+
+
+def _halves(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Imports and calls the function, and takes encoder and decoder from what it returns."""
+    module_name, mark, path = name.partition(":")
+    if not mark or not module_name or not path:
+        raise AxiswiseError(f"Expected package.module:function. Got {name!r}.")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: a user's module lies in the folder they are in
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise AxiswiseError(
+            f"Expected a module {module_name} that can be imported from {Path.cwd()}. Got {type(error).__name__}: "
+            f"{error}. Run the command where the module lies, or put its folder on PYTHONPATH."
+        ) from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise AxiswiseError(f"Expected {path!r} in {module_name}. There is none; look at how it is spelt.")
+        found = getattr(found, part)
+    if not callable(found):
+        raise AxiswiseError(f"Expected {name} to be a function without arguments. Got {type(found).__name__}.")
+    try:
+        model = found()
+    except Exception as error:  # a user's function may raise anything
+        raise AxiswiseError(
+            f"Expected {name}() to return a model. Got {type(error).__name__}: {error}. It is called without arguments."
+        ) from error
+    if isinstance(model, tuple | list) and len(model) == 2 and all(callable(half) for half in model):
+        return model[0], model[1]
+    halves = getattr(model, "encode", None), getattr(model, "decode", None)
+    if not all(callable(half) for half in halves):
+        raise AxiswiseError(
+            f"Expected {name}() to return a pair (encode, decode), or an object with methods of these names. Got "
+            f"{type(model).__name__}."
+        )
+    return halves  # pyright: ignore[reportReturnType] (both were found callable)
+
+
+def _observations(text: str) -> np.ndarray:
+    table = _array(text)
+    if isinstance(table, dict):
+        raise AxiswiseError(f"Expected --data in .npy, .npz or .safetensors. Got {text}.")
+    return table.astype(np.float32) / 255 if table.dtype == np.uint8 else table.astype(np.float32)
+
+
+def _factors(text: str) -> tuple[np.ndarray, list[str] | None]:
+    """Factors as one array: text as levels, in the order of the alphabet."""
+    table = _array(text)
+    if not isinstance(table, dict):
+        return (table[:, None] if table.ndim == 1 else table), None
+    columns = [
+        np.unique(column.astype(str), return_inverse=True)[1] if column.dtype == object else column
+        for column in table.values()
+    ]
+    return np.stack(columns, -1), list(table)
+
+
+def _array(text: str) -> np.ndarray | dict[str, np.ndarray]:
+    """The array that a file holds, or its columns by name."""
+    if ".safetensors" in text:
+        return _safetensors(text)
+    table = read_table(text)
+    return table.array if table.array is not None else table.columns or {}
+
+
+def _safetensors(text: str) -> np.ndarray:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    before, _, key = text.rpartition(".safetensors")
+    path, key = Path(f"{before}.safetensors").expanduser(), key.removeprefix(":")
+    if not path.is_file():
+        raise AxiswiseError(f"Expected a file at {path}. There is {'a folder' if path.is_dir() else 'none'}.")
+    try:
+        held = load_file(path)
+    except (SafetensorError, KeyError, OSError) as error:
+        raise AxiswiseError(f"{path} cannot be read as safetensors of numbers ({error}).") from error
+    if key not in held and (key or len(held) != 1):
+        known = ", ".join(sorted(held))
+        raise AxiswiseError(f"Name one of the tensors of {path}, {path}:KEY, out of {known}. Got {key!r}.")
+    array = held[key] if key in held else next(iter(held.values()))
+    if array.dtype.kind not in NUMBERS:
+        raise AxiswiseError(f"{path} must hold real numbers. Got an array of type {array.dtype}.")
+    return array
+
+
+def _likelihood(text: str | None) -> "Likelihood | None":
+    from axiswise.distributions import Bernoulli, Gaussian
+
+    if text is None:
+        return None
+    kind, _, scale = text.partition(":")
+    if kind == "bernoulli" and not scale:
+        return Bernoulli()
+    if kind == "gaussian" and (width := _number(scale)) is not None:
+        return Gaussian(width)
+    raise AxiswiseError(f"--likelihood must be bernoulli or gaussian:SCALE, such as gaussian:0.1. Got {text!r}.")
+
+
+def _weight(text: str) -> float | None:
+    if text == "unknown":
+        return None
+    if (weight := _number(text)) is None:
+        raise AxiswiseError(f"--beta must be a positive number, or unknown. Got {text!r}.")
+    return weight
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if 0.0 < found < float("inf") else None
+
+
+def _drawing() -> Callable[..., Path]:
+    """What draws the page, asked for before anything is computed."""
+    try:
+        from axiswise.report import page
+    except ImportError as error:
+        raise AxiswiseError("--out needs matplotlib. Install it: pip install 'axiswise[report]'.") from error
+    return page

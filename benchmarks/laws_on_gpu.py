@@ -51,10 +51,12 @@ def plain_loop(member: Member, dataset: data.FactorDataset) -> dict[str, torch.T
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    weights: dict[str, torch.Tensor] = {
-        f"encoder.{name}": parameter for name, parameter in encoder.network.named_parameters()
+    halves = {"encoder": encoder, "decoder": decoder}
+    return {
+        name.replace(".network", "", 1): parameter
+        for half, module in halves.items()
+        for name, parameter in module.named_parameters(prefix=half)
     }
-    return weights | {f"decoder.{name}": parameter for name, parameter in decoder.network.named_parameters()}
 
 
 def difference(found: dict, expected: dict) -> float:

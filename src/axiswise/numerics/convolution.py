@@ -20,8 +20,8 @@ never rounded to the narrower.
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 (the name everybody knows)
 from torch.autograd import Function
+from torch.nn.functional import conv2d, conv_transpose2d
 from torch.nn.grad import conv2d_weight
 
 from axiswise.shapes import Float, Tensor
@@ -49,7 +49,7 @@ def _down(
         from axiswise.numerics.kernels import triton_convolution
 
         return triton_convolution.down(x, weight, bias, gate, stride, padding, relu)
-    parts = [F.conv2d(a, w.to(a.dtype), stride=stride, padding=padding) for a, w in zip(x, weight, strict=True)]
+    parts = [conv2d(a, w.to(a.dtype), stride=stride, padding=padding) for a, w in zip(x, weight, strict=True)]
     return _finished(torch.stack(parts), bias, gate, relu)
 
 
@@ -72,7 +72,7 @@ def _up(
     sides = zip((height, width), y.shape[-2:], weight.shape[-2:], strict=True)
     extra = tuple(side - ((small - 1) * stride - 2 * padding + kernel) for side, small, kernel in sides)
     parts = [
-        F.conv_transpose2d(a, w.to(a.dtype), stride=stride, padding=padding, output_padding=extra)
+        conv_transpose2d(a, w.to(a.dtype), stride=stride, padding=padding, output_padding=extra)
         for a, w in zip(y, weight, strict=True)
     ]
     return _finished(torch.stack(parts), bias, gate, relu)

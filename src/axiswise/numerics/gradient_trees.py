@@ -8,8 +8,8 @@ sample is looked at only where that matters, around the best split of each node 
 
 Other boosting on histograms (XGBoost, LightGBM) chooses splits by second derivatives and regularises them. This one
 chooses them by squared error of the residuals and takes a Newton step in each leaf, as Friedman does, so that
-importances are those of scikit-learn's ``GradientBoostingClassifier`` and ``GradientBoostingRegressor`` to a few
-thousandths.
+importances are those of scikit-learn's ``GradientBoostingClassifier`` and ``GradientBoostingRegressor``, as near as
+these are to themselves when one sample in a hundred is left out.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from axiswise.shapes import Float, Int, Num, Shaped
 
 MOST_BINS = 256  # more of them cost more and change nothing, since the best splits are looked at sample by sample
 TIE = 1e-5  # gains that differ by less, relatively, are equal: they are differences of sums in single precision
-WIDEST_WINDOW = 256  # where many samples share a value, two bins may hold any number of them
+WIDEST_WINDOW = 256  # where many samples share a value, a few bins may hold any number of them
 TREES_AT_A_TIME = 64  # their histograms stay in a cache of a few megabytes
 RESIDUALS_AT_A_TIME = 2**20  # of all samples and trees: what is held of them for a level takes 16 MB
 
@@ -190,7 +190,7 @@ def _bin(codes: Float[ndarray, "n z"], others: Float[ndarray, "m z"], bins: int)
         order,
         np.take_along_axis(numbers, order, 1),
         np.diff(np.take_along_axis(ranks, order, 1), append=samples) > 0,
-        min(int((counted[1:] + counted[:-1]).max(initial=0)), WIDEST_WINDOW) if several else 0,
+        min(2 * int((counted[1:] + counted[:-1]).max(initial=0)), WIDEST_WINDOW) if several else 0,
     )
 
 
@@ -205,11 +205,9 @@ def _last_ranks(values: Float[ndarray, " v"], counts: Int[ndarray, " v"], bins: 
     """The last value of each bin but the last: every value, or quantiles of many."""
     if len(values) <= bins:
         return np.arange(len(values) - 1)
-    below, total = np.cumsum(counts)[:-1], counts.sum()
-    quantiles = np.searchsorted(below, np.arange(1, bins) * total / bins)
-    frequent = np.flatnonzero(counts * bins > total)  # more than a bin by themselves: they are not to share one
-    cuts = np.unique(np.concatenate([quantiles, frequent, frequent - 1]))
-    return cuts[(cuts >= 0) & (cuts < len(below))]
+    below = np.cumsum(counts)[:-1]
+    cuts = np.unique(np.searchsorted(below, np.arange(1, bins) * counts.sum() / bins))
+    return cuts[cuts < len(below)]
 
 
 def _sums_up_to_each_bin(binned: _Binned, table: Float[ndarray, "n c"]) -> Float[ndarray, "b z c"]:
@@ -349,7 +347,7 @@ def _refine(
     samples = residuals.shape[1]
     variable, around = (np.stack(part) for part in zip(*cuts, strict=True))  # (w, q, t)
     node, tree = np.arange(variable.shape[1])[:, None], np.arange(variable.shape[2])
-    before = binned.bins[variable, around] - 1  # the bin before the first of the two looked at
+    before = binned.bins[variable, around] - 2  # the bin before the first of about four that are looked at
     known = before >= 0
     start = np.where(known, binned.counts[before, variable], 0).astype(np.int64)
     positions = start[..., None] + np.arange(binned.window)

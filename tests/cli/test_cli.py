@@ -102,7 +102,9 @@ def test_list_shows_every_study():
     assert [line.split()[0] for line in lines] == [
         "quickstart",
         "objectives",
+        "comparison",
         "mathieu2019.figure_3",
+        "rolinek2019.table_2",
         "rolinek2019.table_s4",
         "rolinek2019.figure_s4",
     ]

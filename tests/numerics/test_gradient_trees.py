@@ -166,9 +166,9 @@ def test_nothing_to_split_and_nothing_to_tell_apart():
     assert set(collapsed.predicted[:, 0]) == {np.bincount(labels).argmax()}
     np.testing.assert_allclose(collapsed.predicted[:, 1], values.mean(), atol=1e-7)
     codes = generator.normal(size=(90, 2))
-    single = boosted_trees(codes, [np.full(90, 4), np.full(90, 2.5)], codes[:7])
+    single = boosted_trees(codes, [np.full(90, 4), np.full(90, 0.1)], codes[:7])  # 0.1 is not the mean of 90 of it
     assert not single.importance.any()
-    np.testing.assert_array_equal(single.predicted, [[4.0, 2.5]] * 7)
+    np.testing.assert_array_equal(single.predicted, [[4.0, 0.1]] * 7)
 
 
 def test_neighbouring_numbers_and_very_large_ones_are_told_apart():

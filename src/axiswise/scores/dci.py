@@ -196,7 +196,10 @@ def _targets(read: Factors, column: int) -> list[Num[ndarray, " n"]]:
     """What is predicted of a factor: its levels as integers, or one or two coordinates as floats."""
     if read.levelled[column]:
         return [read.values[:, column].astype(np.int64)]
-    return list(read.target(column).T)
+    coordinates = read.target(column)
+    if read.kinds[column] == "circular":
+        coordinates = coordinates.round(12)  # the sine of π is zero
+    return list(coordinates.T)
 
 
 def _assess(

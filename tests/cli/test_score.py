@@ -350,7 +350,11 @@ def test_few_samples_of_many_latents_are_doubted(saved, arrays):
     ("missing", "name", "message"),
     [
         ("pandas", "codes.csv", r"codes.csv needs pandas to be read. Install it: pip install 'axiswise\[report\]'."),
-        ("pyarrow", "codes.parquet", r"codes.parquet needs pyarrow to be read. Install it: pip install pyarrow."),
+        (
+            "pyarrow",
+            "codes.parquet",
+            r"codes.parquet needs pyarrow to be read. Install it: pip install 'axiswise\[parquet\]'.",
+        ),
     ],
 )
 def test_what_is_not_installed_is_named(saved, arrays, monkeypatch, missing, name, message):

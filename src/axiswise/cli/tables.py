@@ -122,7 +122,7 @@ def _parquet(path: Path, key: str | None) -> Table:
     try:
         frame = pandas.read_parquet(path)
     except ImportError as error:
-        raise AxiswiseError(f"{path} needs pyarrow to be read. Install it: pip install pyarrow.") from error
+        raise AxiswiseError(f"{path} needs pyarrow to be read. Install it: pip install 'axiswise[parquet]'.") from error
     except (ValueError, OSError) as error:  # pyarrow's errors are ValueErrors or OSErrors
         raise AxiswiseError(f"{path} cannot be read as Parquet ({_line(error)}).") from error
     frame.columns = [str(name) for name in frame.columns]

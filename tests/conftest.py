@@ -1,6 +1,8 @@
+import io
 from collections.abc import Iterator
 
 import jaxtyping
+import numpy as np
 import pytest
 import torch
 
@@ -17,3 +19,11 @@ def as_installed() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def python_object() -> bytes:
+    """A numpy file that claims to hold Python objects; what it holds would open the file "exploded" if it were run."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "|O", "fortran_order": False, "shape": (1,)})
+    return file.getvalue() + b"cbuiltins\nopen\n(Vexploded\nVw\ntR."

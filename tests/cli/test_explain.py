@@ -46,7 +46,7 @@ def broken():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, python_object):
     (tmp_path / "my_model.py").write_text(textwrap.dedent(MODEL))
     rng = np.random.default_rng(0)
     np.save(tmp_path / "x.npy", rng.normal(size=(60, 3)))
@@ -54,7 +54,7 @@ def folder(tmp_path, monkeypatch):
     np.savez(tmp_path / "two.npz", x=rng.normal(size=(60, 3)), y=np.zeros(3))
     save_file({"x": rng.normal(size=(60, 3)).astype(np.float32), "y": np.zeros(3)}, tmp_path / "x.safetensors")
     np.save(tmp_path / "factors.npy", rng.integers(0, 3, size=(60, 2)))
-    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    (tmp_path / "objects.npy").write_bytes(python_object)
     (tmp_path / "factors.csv").write_text("shape,size\n" + "round,0.5\nflat,0.25\n" * 30)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])

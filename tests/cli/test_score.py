@@ -252,7 +252,7 @@ def test_a_score_that_fails_is_a_line_with_the_reason(saved, monkeypatch):
     ]
 
 
-def wrong_files(codes: np.ndarray, factors: np.ndarray) -> None:
+def wrong_files(codes: np.ndarray, factors: np.ndarray, python_object: bytes) -> None:
     np.save("turned.npy", codes.T)
     np.save("turned_factors.npy", factors.T)
     np.save("short.npy", codes[:-7])
@@ -260,7 +260,7 @@ def wrong_files(codes: np.ndarray, factors: np.ndarray) -> None:
     np.save("deep.npy", codes[None, None])
     np.save("flat.npy", codes[:, 0])
     np.save("text.npy", np.array([["a"]]))
-    np.save("objects.npy", np.array([{}, 1], object), allow_pickle=True)
+    Path("objects.npy").write_bytes(python_object)
     np.savez("many.npz", a=codes, b=factors)
     gap = codes.copy()
     gap[7, 2] = np.nan
@@ -330,8 +330,8 @@ def wrong_files(codes: np.ndarray, factors: np.ndarray) -> None:
         (["codes.npy", "factors.npy", "--scores", ","], r"--scores must name some of .*. Got nothing."),
     ],
 )
-def test_refuses(saved, arrays, arguments, message):
-    wrong_files(*arrays)
+def test_refuses(saved, arrays, arguments, message, python_object):
+    wrong_files(*arrays, python_object)
     with pytest.raises(AxiswiseError, match=message):
         run(*arguments)
 
@@ -374,12 +374,8 @@ def test_without_matplotlib_a_picture_is_refused_in_one_line(saved):
     assert done.stderr == "axiswise: --out needs matplotlib. Install it: pip install 'axiswise[report]'.\n"
 
 
-def test_nothing_in_a_file_is_executed(saved):
-    class Bomb:
-        def __reduce__(self):
-            return (open, ("exploded", "w"))
-
-    np.save("bomb.npy", np.array([Bomb()], object), allow_pickle=True)
+def test_nothing_in_a_file_is_executed(saved, python_object):
+    (saved / "bomb.npy").write_bytes(python_object)
     with pytest.raises(AxiswiseError, match=r"bomb.npy is no whole file of numpy's, or it holds Python objects"):
         run("bomb.npy", "factors.npy")
     assert not (saved / "exploded").exists()

@@ -268,8 +268,9 @@ def _check_beta(beta: Float[Tensor, "..."]) -> None:
 
 
 def _latents(prior: Prior, latents: int | None) -> int:
-    own = getattr(prior, "latents", None)
-    if own is None and latents is None:
+    own: int | None = getattr(prior, "latents", None)
+    number = latents if own is None else own
+    if number is None:
         raise AxiswiseError(
             f"A {type(prior).__name__} prior does not say how many latents it is one of. Got no `latents`. Give their "
             "number."
@@ -279,4 +280,4 @@ def _latents(prior: Prior, latents: int | None) -> int:
             f"The prior {type(prior).__name__} is one of {own} latents. Got `latents` = {latents}. Give the same "
             "number, or leave it out."
         )
-    return own if own is not None else latents  # pyright: ignore
+    return number

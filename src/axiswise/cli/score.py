@@ -349,7 +349,8 @@ def _grid(outcomes: Sequence[Outcome], members: int) -> Grid:
 
 
 def _ends(outcome: Outcome) -> tuple[str, str]:
-    return tuple("–" if value is None else f"{value:.3f}" for value in (outcome.chance, outcome.best))  # pyright: ignore[reportReturnType]
+    chance, best = ("–" if value is None else f"{value:.3f}" for value in (outcome.chance, outcome.best))
+    return chance, best
 
 
 def _number(interval: "Interval") -> str:

@@ -157,11 +157,11 @@ def nearest_by_integer_program(matrix: Float[ndarray, "d d"]) -> float:
         c=np.repeat([0.0, 0.0, 1.0], cells),
         constraints=[
             LinearConstraint(np.hstack([identity, -identity, -identity]), ub=matrix.ravel()),  # pyright: ignore (an array)
-            LinearConstraint(np.hstack([-identity, identity, -identity]), ub=-matrix.ravel()),  # pyright: ignore
+            LinearConstraint(np.hstack([-identity, identity, -identity]), ub=-matrix.ravel()),  # pyright: ignore (an array)
             LinearConstraint(np.hstack([sums, sums, zero]), lb=1, ub=1),
         ],
         integrality=np.repeat([1, 1, 0], cells),
-        bounds=Bounds(0, np.repeat([1.0, 1.0, np.inf], cells)),  # pyright: ignore
+        bounds=Bounds(0, np.repeat([1.0, 1.0, np.inf], cells)),  # pyright: ignore (an array)
     )
     plus, minus, _ = solved.x.reshape(3, size, size)
     return float(np.linalg.norm(matrix - np.round(plus - minus)))

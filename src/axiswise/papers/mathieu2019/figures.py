@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from scipy import stats
 
 from axiswise.data import pinwheel
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.schedules import hyperparameters, value_at
 from axiswise.papers.mathieu2019.studies import ALPHAS, BETAS
 from axiswise.population import Population, load
-from axiswise.records import read_rows, write_bytes, write_json
+from axiswise.records import mean_interval, read_rows, write_bytes, write_json
 from axiswise.report.figures.style import SEQUENCE, WIDTH, picture
 
 RUN = "pinwheel/alpha-beta"
@@ -50,9 +49,8 @@ def interval(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]
         >>> [round(bound, 3) for bound in interval([1.0, 2.0, 3.0])]
         [2.0, -0.484, 4.484]
     """
-    mean, error = float(np.mean(values)), float(stats.sem(values))
-    half = float(stats.t.ppf(0.975, len(values) - 1)) * error
-    return mean, mean - half, mean + half
+    found = mean_interval(np.asarray(values))
+    return found.estimate, found.low, found.high
 
 
 def directions(rows: Sequence[dict[str, Any]]) -> list[Direction]:

@@ -1,5 +1,6 @@
 """The fast path against the plain one: on a CPU its operators are PyTorch's own, on a GPU they are kernels."""
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from axiswise.population.acceleration import Accelerated, aten, fused, own
 from axiswise.population.cohort import Cohort, Precision
 from axiswise.population.feed import feed
 from axiswise.population.loop import begin, run
+from axiswise.population.train import fast_precision
 
 OBJECTIVES = {
     "β-VAE": objectives.BetaVAE(4.0),
@@ -138,6 +140,24 @@ def test_an_unknown_precision_is_named():
     members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=1, seed=range(1))
     with pytest.raises(AxiswiseError, match=r"`precision` must be one of fp32, bf16. Got 'fp16'."):
         train(members, data.synth_linear(samples=100), precision="fp16")
+
+
+@pytest.mark.parametrize(
+    ("described", "dtype", "expected"),
+    [
+        ([models.conv64(latents=2)], torch.float32, "bf16"),
+        ([models.conv64(latents=2)], torch.float64, "fp32"),
+        ([models.linear(3, 2)], torch.float32, "fp32"),
+        ([models.conv64(latents=2), models.mlp(3, 2)], torch.float32, "fp32"),
+    ],
+)
+def test_bfloat16_is_the_default_where_every_member_convolves(described, dtype, expected, monkeypatch):
+    module = sys.modules[fast_precision.__module__]  # its name is also that of the function
+    monkeypatch.setattr(module, "find_spec", lambda name: name)  # as if Triton were here
+    members = grid(model=described, objective=objectives.BetaVAE(), batch=4, steps=1, seed=range(2))
+    assert fast_precision(None, dtype, torch.device("cuda"), members) == expected
+    assert fast_precision("fp32", dtype, torch.device("cuda"), members) == "fp32"
+    assert fast_precision(None, dtype, torch.device("cpu"), members) is None
 
 
 @pytest.mark.gpu

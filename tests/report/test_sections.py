@@ -46,6 +46,8 @@ def test_settings_that_cross_are_both_swept_and_names_are_not(section):
 def test_a_setting_that_only_some_members_have_is_one_value_short_of_a_sweep(section):
     assert sweeps(section(beta(1.0), beta(None, objective="AE"))) == []
     assert sweeps(section(beta(1.0), beta(4.0), beta(None, objective="AE"))) == ["beta"]
+    assert sweeps(section(beta(1.0), beta(4.0, objective="TC"))) == []
+    assert sweeps(section(beta(1.0), beta(4.0, objective="TC"), beta(6.0, objective="TC"))) == ["beta"]
 
 
 def test_groups_are_ordered_by_value(section):

@@ -59,7 +59,7 @@ def objectives(scale: Scale) -> list[Run]:
     the models reconstruct and what their latents do. Five thousand steps show that losses fall and nothing diverges;
     they are too few to compare how well objectives disentangle.
 
-    Command: ``axiswise run objectives --device cuda``; ``benchmarks/objectives_on_gpu.py`` trains several runs at a
+    Command: ``axiswise run objectives --device cuda``; ``benchmarks/study_on_gpu.py`` trains several runs at a
     time, in about eleven minutes on one H200. On a CPU it takes days.
 
     Batches of 32 (the reference study has 64) keep it short; the learning rate is the reference study's 1e-4.
@@ -93,7 +93,8 @@ def comparison(scale: Scale) -> list[Run]:
     decoders are, and how well the data is modelled, with intervals over seeds. The reference study trains for 300,000
     steps; after a tenth of them losses still fall, and scores may still change.
 
-    Command: ``axiswise run comparison --device cuda --precision bf16``. Cost: about ten minutes on one H200.
+    Command: ``axiswise run comparison --device cuda``. Cost: about ten minutes on one H200 with
+    ``benchmarks/study_on_gpu.py``, which trains several runs at a time.
 
     Weights are those of the study `objectives`; the learning rate is the reference study's 1e-4.
     """
@@ -111,5 +112,5 @@ def comparison(scale: Scale) -> list[Run]:
                 seed=range(1 if scale == "smoke" else 10),
             )
             measures = (mig, dci, factor_vae, dto, elbo, active_units, loss, reconstruction, kl)
-            runs.append(Run(f"{name}/sprites", dsprites, members, measures))
+            runs.append(Run(f"sprites/{name}", dsprites, members, measures))
     return runs

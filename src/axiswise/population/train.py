@@ -1,6 +1,6 @@
 """`train` and `load`: from members to a population, in memory or in a run folder."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,7 @@ from axiswise.population.step import views
 from axiswise.population.trained import Trained
 from axiswise.records import address, read_json, versions
 
+CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
 CHECKED = 1 << 22  # numbers of a dataset that are looked at before training
 
 
@@ -58,7 +59,8 @@ def train(
         device: "cpu", "cuda", …; None is where the dataset lies.
         dtype: Floating-point type of weights and computation.
         precision: On CUDA, what products are computed in: "fp32" is the type of the weights, "bf16" bfloat16 with
-            sums, weights and everything else in float32. None is "fp32".
+            sums, weights and everything else in float32. None is "bf16" where every member convolves, which changed
+            no result beyond the noise of seeds (``results/precision``), and "fp32" elsewhere.
         progress: Told how far training is, in steps times members.
         on_history: Called with each entry of each member's history as it is made.
 
@@ -73,7 +75,7 @@ def train(
     members = list(members)
     _check(members, dataset)
     dataset = dataset.to(device_named(device)) if device is not None else dataset
-    precision = fast_precision(precision, dtype, dataset.device)
+    precision = fast_precision(precision, dtype, dataset.device, members)
     by_address = {member.address: member for member in members}
     folder = RunFolder(Path(out)) if out is not None else None
     with folder.locked() if folder else nullcontext():
@@ -139,8 +141,10 @@ def device_named(device: str | torch.device) -> torch.device:
     return found
 
 
-def fast_precision(precision: Precision | None, dtype: torch.dtype, device: torch.device) -> Precision | None:
-    """The precision of the fast path, None where there is none: off CUDA, or without Triton."""
+def fast_precision(
+    precision: Precision | None, dtype: torch.dtype, device: torch.device, members: Sequence[Member] = ()
+) -> Precision | None:
+    """The precision of the fast path for these members, None where there is none: off CUDA, or without Triton."""
     if precision not in (None, *get_args(Precision)):
         raise AxiswiseError(f"`precision` must be one of {', '.join(get_args(Precision))}. Got {precision!r}.")
     fast = device.type == "cuda" and find_spec("triton") is not None
@@ -149,7 +153,16 @@ def fast_precision(precision: Precision | None, dtype: torch.dtype, device: torc
             f"`precision` 'bf16' needs a CUDA device, Triton and weights of float32. Got {device} and {dtype}. "
             "Leave it out, or train with device='cuda'."
         )
-    return (precision or "fp32") if fast else None
+    if not fast or precision:
+        return precision if fast else None
+    return "bf16" if dtype == torch.float32 and members and all(_convolve(members)) else "fp32"
+
+
+def _convolve(members: Sequence[Member]) -> Iterator[bool]:
+    """For each kind of member, whether its networks convolve."""
+    for member in {address(structure(member)): member for member in members}.values():
+        modules = member.objective.networks(member.model).model.values()
+        yield any(isinstance(part, CONVOLUTIONS) for module in modules for part in module.modules())
 
 
 def _check(members: Sequence[Member], dataset: FactorDataset) -> None:

@@ -154,11 +154,16 @@ def distinct(members: Sequence[Member], first: str | None = None) -> list[str]:
 
 
 def sweeps(section: Section) -> list[str]:
-    """The numeric settings that take more than one value."""
+    """The numeric settings that take several values under one objective: the β of two objectives are two things."""
     found = []
     for name in distinct(section.members):
-        values = {member.settings[name] for member in section.members} - {None}
-        if len(values) > 1 and not any(isinstance(value, str) for value in values):
+        values: dict[Setting, set[Setting]] = {}
+        for member in section.members:
+            if member.settings[name] is not None:
+                values.setdefault(member.settings.get("objective"), set()).add(member.settings[name])
+        if any(len(taken) > 1 for taken in values.values()) and not any(
+            isinstance(value, str) for taken in values.values() for value in taken
+        ):
             found.append(name)
     return found
 

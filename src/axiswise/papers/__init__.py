@@ -1,4 +1,4 @@
-"""Studies by name: one folder a paper, and the quickstart."""
+"""Studies and claims by name: one folder a paper, the quickstart, and what is about no paper."""
 
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import Study
@@ -7,15 +7,9 @@ from axiswise.papers.objectives import comparison, objectives
 from axiswise.papers.quickstart import quickstart
 from axiswise.papers.rolinek2019 import studies as rolinek2019
 
-STUDIES: dict[str, Study] = {
-    "quickstart": quickstart,
-    "objectives": objectives,
-    "comparison": comparison,
-    "mathieu2019.figure_3": mathieu2019.figure_3,
-    "rolinek2019.table_2": rolinek2019.table_2,
-    "rolinek2019.table_s4": rolinek2019.table_s4,
-    "rolinek2019.figure_s4": rolinek2019.figure_s4,
-}
+STUDIES: dict[str, Study] = {"quickstart": quickstart, "objectives": objectives, "comparison": comparison}
+for _paper, _studies in {"mathieu2019": mathieu2019.STUDIES, "rolinek2019": rolinek2019.STUDIES}.items():
+    STUDIES |= {f"{_paper}.{_name}": _study for _name, _study in _studies.items()}
 
 
 def study_named(name: str) -> Study:

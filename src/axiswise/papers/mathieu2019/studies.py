@@ -6,7 +6,7 @@ from torch import nn
 from axiswise.data import pinwheel
 from axiswise.distributions import DecodedGaussian, Mixture, corners
 from axiswise.distributions.estimators import InclusiveKL
-from axiswise.evaluation import Run, Scale, kl, loss, reconstruction
+from axiswise.evaluation import Run, Scale, Study, kl, loss, reconstruction
 from axiswise.geometry import overlap
 from axiswise.models import mlp
 from axiswise.numerics.optimizers import Adam
@@ -60,3 +60,6 @@ def figure_3(scale: Scale) -> list[Run]:
         seed=range({"smoke": 2, "default": 5, "paper": 20}[scale]),
     )
     return [Run("pinwheel/alpha-beta", pinwheel, members, (overlap, largest_mode, loss, reconstruction, kl))]
+
+
+STUDIES: dict[str, Study] = {"figure_3": figure_3}

@@ -12,7 +12,7 @@ import torch
 
 from axiswise.data import FactorDataset, synth_linear, synth_nonlinear
 from axiswise.distributions import Deterministic, Full, Gaussian
-from axiswise.evaluation import Run, Scale, kl, loss, reconstruction
+from axiswise.evaluation import Run, Scale, Study, kl, loss, reconstruction
 from axiswise.geometry import dto, polarization
 from axiswise.models import VAE, linear, mlp
 from axiswise.numerics import uniform
@@ -217,3 +217,6 @@ def gently_bent(*, samples: int = 50_000, seed: int = 0) -> FactorDataset:
     square = dataset.factors(torch.arange(samples)).to(torch.float64)
     x = (square @ first.T + first_bias).tanh() @ second.T + second_bias
     return replace(dataset, arguments={**dataset.arguments, "weights": "glorot"}, tensors={"x": x.to(torch.float32)})
+
+
+STUDIES: dict[str, Study] = {"table_2": table_2, "table_s4": table_s4, "figure_s4": figure_s4}

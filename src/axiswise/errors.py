@@ -14,3 +14,7 @@ class NotDefined(AxiswiseError):
 
     `evaluate` turns it into a row with the reason, where any other error is a mistake of the caller and stops it.
     """
+
+
+class StudyIncomplete(AxiswiseError):
+    """A study of which some runs failed, with their reasons; the others are whole, and the same call tries again."""

@@ -21,7 +21,7 @@ def test_help_and_version_do_not_import_torch():
     code = (
         "import sys; from typer.testing import CliRunner; from axiswise.cli import app\n"
         "for arguments in (['--help'], ['run', '--help'], ['bench', '--help'], ['data', '--help'],\n"
-        "                  ['score', '--help'], ['explain', '--help'], ['--version']):\n"
+        "                  ['score', '--help'], ['explain', '--help'], ['status', '--help'], ['--version']):\n"
         "    result = CliRunner().invoke(app, arguments); assert result.exit_code == 0, result.output\n"
         "assert 'torch' not in sys.modules, 'torch was imported'"
     )
@@ -58,11 +58,12 @@ def test_the_command_line_is_frozen():
         ],
         "list": [],
         "report": ["folder"],
-        "run": ["--device", "--out", "--precision", "--scale", "study"],
+        "run": ["--device", "--out", "--precision", "--scale", "--workers", "study"],
         "score": [
             *("--circular", "--continuous", "--discrete", "--json", "--kinds", "--out", "--scores", "--seed"),
             *("--test-codes", "--test-factors", "codes", "factors"),
         ],
+        "status": ["--json", "folder"],
         "theory": ["--betas", "--dimension", "--json", "--latents", "--mixing", "--noise", "--out"],
     }
 
@@ -73,6 +74,8 @@ def test_the_command_line_is_frozen():
         (["run", "quikstart"], "Expected the name of a study (quickstart, "),
         (["run", "quickstart", "--device", "abacus"], "`device` must name a device of this machine (cpu"),
         (["run", "quickstart", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
+        (["run", "quickstart", "--workers", "0"], "--workers must be at least 1. Got 0."),
+        (["status", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
         (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, color_dsprites, "),
         (["data", "get", "npz"], "The dataset npz is made of files of your own. Say which with --path."),
         (
@@ -103,10 +106,21 @@ def test_list_shows_every_study():
         "quickstart",
         "objectives",
         "comparison",
+        "allen2024.linear",
+        "allen2024.bent",
+        "allen2024.theorem_3",
+        "allen2024.figure_2",
+        "allen2024.plateau",
         "mathieu2019.figure_3",
         "rolinek2019.table_2",
         "rolinek2019.table_s4",
         "rolinek2019.figure_s4",
+        "sikka2019.propositions",
+        "sikka2019.fixed_decoder",
+        "sikka2019.figure_1",
+        "sikka2019.figure_2",
+        "sikka2019.figure_3",
+        "zietlow2021.small_attack",
     ]
 
 

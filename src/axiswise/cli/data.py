@@ -54,6 +54,7 @@ def _datasets() -> dict[str, _Entry]:
         _Entry(data.local_versus_global, "generated"),
         _Entry(data.moving_digit, "generated"),
         _Entry(data.pinwheel, "generated"),
+        _Entry(data.small_sprites, "generated"),
         _Entry(data.synth_linear, "generated"),
         _Entry(data.synth_nonlinear, "generated"),
     )

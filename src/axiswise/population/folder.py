@@ -30,6 +30,7 @@ from axiswise.population.trained import Trained
 from axiswise.records import (
     PARTIAL,
     address,
+    locked,
     read_about,
     read_json,
     read_tensors,
@@ -38,11 +39,6 @@ from axiswise.records import (
     write_json,
     write_tensors,
 )
-
-try:
-    import fcntl
-except ImportError:  # Windows has no advisory locks of this kind: there, two runs in one folder are the user's care
-    fcntl = None
 
 LOCK = ".lock"
 RUN, MEMBER, COHORT = "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1"
@@ -85,14 +81,8 @@ class RunFolder:
         """Keeps other processes from training in the folder; a killed process leaves no lock behind."""
         if self.path.exists() and not self.path.is_dir():
             raise AxiswiseError(f"Expected a folder, or nothing yet, at {self.path}. Got a file. Choose another `out`.")
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / LOCK).open("w") as file:
-            if fcntl:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    message = f"Another process is training in {self.path}. Wait for it, or choose another `out`."
-                    raise AxiswiseError(message) from None
+        refusal = f"Another process is training in {self.path}. Wait for it, or choose another `out`."
+        with locked(self.path / LOCK, refusal):
             for left in self.path.rglob(f".*{PARTIAL}"):  # by a process that was killed while writing
                 left.unlink()
             yield
@@ -144,54 +134,18 @@ class RunFolder:
 
     def write_training(self, cohort: Cohort, training: Training) -> None:
         """Stores a cohort on its way: its layout, state and history."""
-        state = training.state
-        arrays = {f"weights/{group}": weights.cpu().numpy() for group, weights in state.weights.items()}
-        arrays |= {f"buffers/{name}": buffer.cpu().numpy() for name, buffer in state.buffers.items()}
-        for group, moments in state.moments.items():
-            arrays |= {f"moments/{group}/{name}": moment.cpu().numpy() for name, moment in moments.items()}
-        arrays |= {f"history/{name}": np.stack(entries) for name, entries in training.history.items()}
-        arrays["recorded"] = np.array(training.recorded, dtype=np.int64)
         about = {
             "format": COHORT,
             "members": [member.form for member in cohort.members],
             "threads": cohort.threads,
             "precision": cohort.precision,
-            "step": training.step,
-            "seconds": training.seconds,
         }
-        write_tensors(self._cohort(cohort), arrays, about)
+        write_training(self._cohort(cohort), training, about)
 
     def resume(self, cohort: Cohort, fresh: Training) -> Training:
         """The saved state of a cohort, on the device of a fresh one; the fresh one itself if nothing was saved."""
-        if not self._cohort(cohort).exists():
-            return fresh
-        arrays, about = read_tensors(self._cohort(cohort), COHORT)
-
-        def like(reference: torch.Tensor, name: str) -> torch.Tensor:
-            array = arrays.get(name)
-            if array is None or array.shape != reference.shape:
-                found = None if array is None else array.shape
-                raise AxiswiseError(
-                    f"{self._cohort(cohort)}: {name!r} must have shape {tuple(reference.shape)}. Got {found}. "
-                    "Delete the file to train its members again."
-                )
-            return torch.from_numpy(array).to(reference.device, reference.dtype)
-
-        state = fresh.state
-        return Training(
-            State(
-                {group: like(weights, f"weights/{group}") for group, weights in state.weights.items()},
-                {name: like(buffer, f"buffers/{name}") for name, buffer in state.buffers.items()},
-                {
-                    group: {name: like(moment, f"moments/{group}/{name}") for name, moment in moments.items()}
-                    for group, moments in state.moments.items()
-                },
-            ),
-            about["step"],
-            arrays["recorded"].tolist(),
-            {name: list(stack) for name, stack in _under("history", arrays).items()},
-            about["seconds"],
-        )
+        path = self._cohort(cohort)
+        return read_training(path, fresh, COHORT) if path.exists() else fresh
 
     def unfinished(self, known: Mapping[str, Member]) -> list[Cohort]:
         """Cohorts on their way that hold any of the known members, in the layout they were started with."""
@@ -215,6 +169,64 @@ class RunFolder:
 
     def _cohort(self, cohort: Cohort) -> Path:
         return self.path / "cohorts" / f"{cohort.address}.safetensors"
+
+
+def write_training(path: Path, training: Training, about: Mapping[str, Any]) -> None:
+    """Stores a training on its way, of whatever kind: its state and its history.
+
+    Arguments:
+        path: The file.
+        training: Where the training stands.
+        about: What it is a training of, with the "format" that `read_training` will ask for.
+    """
+    state = training.state
+    arrays = {f"weights/{group}": weights.cpu().numpy() for group, weights in state.weights.items()}
+    arrays |= {f"buffers/{name}": buffer.cpu().numpy() for name, buffer in state.buffers.items()}
+    for group, moments in state.moments.items():
+        arrays |= {f"moments/{group}/{name}": moment.cpu().numpy() for name, moment in moments.items()}
+    arrays |= {f"history/{name}": np.stack(entries) for name, entries in training.history.items()}
+    arrays["recorded"] = np.array(training.recorded, dtype=np.int64)
+    write_tensors(path, arrays, {**about, "step": training.step, "seconds": training.seconds})
+
+
+def read_training(path: Path, fresh: Training, expected: str) -> Training:
+    """A training that was stored on its way, on the device of a fresh one of the same shapes.
+
+    Arguments:
+        path: The file.
+        fresh: The training before its first step.
+        expected: The format that the file must have.
+
+    Raises:
+        AxiswiseError: If it is of another format, or holds a state of other shapes.
+    """
+    arrays, about = read_tensors(path, expected)
+
+    def like(reference: torch.Tensor, name: str) -> torch.Tensor:
+        array = arrays.get(name)
+        if array is None or array.shape != reference.shape:
+            found = None if array is None else array.shape
+            raise AxiswiseError(
+                f"{path}: {name!r} must have shape {tuple(reference.shape)}. Got {found}. "
+                "Delete the file to train its members again."
+            )
+        return torch.from_numpy(array).to(reference.device, reference.dtype)
+
+    state = fresh.state
+    return Training(
+        State(
+            {group: like(weights, f"weights/{group}") for group, weights in state.weights.items()},
+            {name: like(buffer, f"buffers/{name}") for name, buffer in state.buffers.items()},
+            {
+                group: {name: like(moment, f"moments/{group}/{name}") for name, moment in moments.items()}
+                for group, moments in state.moments.items()
+            },
+        ),
+        about["step"],
+        arrays["recorded"].tolist(),
+        {name: [np.asarray(entry) for entry in stack] for name, stack in _under("history", arrays).items()},
+        about["seconds"],
+    )
 
 
 def _check_built(member: Member, weights: Mapping[str, torch.Tensor]) -> None:

@@ -128,14 +128,15 @@ def program(
         objective,
         {group: optimizers[group] for group in groups},
         {name: module for modules in groups.values() for name, module in modules.items()},
-        {group: _slots(modules) for group, modules in groups.items()},
+        {group: slots_of(modules) for group, modules in groups.items()},
         size,
         shared,
         stacked,
     )
 
 
-def _slots(modules: Mapping[str, nn.Module]) -> tuple[Slot, ...]:
+def slots_of(modules: Mapping[str, nn.Module]) -> tuple[Slot, ...]:
+    """Where the parameters of modules lie in a row of weights, one after another."""
     slots, start = [], 0
     for module, contents in modules.items():
         for name, parameter in contents.named_parameters():
@@ -291,7 +292,7 @@ def make_step(cohort: Program, state: State, inputs: Inputs, precision: Precisio
     """
     inputs = inputs._replace(coefficients={})
     with nullcontext() if precision is None else Accelerated(precision):
-        replay = _traced(partial(differentiate, cohort), (state.weights, state.buffers, inputs))
+        replay = traced(partial(differentiate, cohort), (state.weights, state.buffers, inputs))
     gradient = {group: torch.empty_like(weights) for group, weights in state.weights.items()}
     slices = {group: views(slots, gradient[group]) for group, slots in cohort.slots.items()}
 
@@ -309,7 +310,7 @@ def make_step(cohort: Program, state: State, inputs: Inputs, precision: Precisio
     return step
 
 
-def _traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[..., Any]:
+def traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[..., Any]:
     """The same function as a flat list of tensor operations, recorded on example arguments of the same shapes."""
     flat, structure = pytree.tree_flatten(example)
     result: list[pytree.TreeSpec] = []

@@ -14,6 +14,7 @@ from axiswise.records.files import (
     write_tensors,
 )
 from axiswise.records.identity import address, describe, restore
+from axiswise.records.locks import is_locked, locked
 from axiswise.records.provenance import versions
 from axiswise.records.statistics import (
     Comparison,
@@ -39,6 +40,8 @@ __all__ = [
     "compare_paired",
     "describe",
     "grouped",
+    "is_locked",
+    "locked",
     "mean_interval",
     "read_about",
     "read_json",

@@ -1,0 +1,237 @@
+"""`axiswise status`: what of a run or study is done, on its way, waiting or failed, read from its folder alone."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from axiswise.errors import AxiswiseError
+
+FORMAT = "axiswise-status-1"
+# The names of the formats, which the modules that write them have too: those import PyTorch, and this shall be quick.
+STUDY, RUN, MEMBER, COHORT = "axiswise-study-1", "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1"
+LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Members on their way together.
+
+    Arguments:
+        members: How many of those that are wanted.
+        step: Steps taken when the state was saved last.
+        steps: Steps there are.
+        saved: When that was, in seconds since 1970.
+    """
+
+    members: int
+    step: int
+    steps: int
+    saved: float
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """What of a run is where.
+
+    Arguments:
+        run: Its name.
+        state: "measured", "running", "failed", "skipped", "waiting", "stopped" (begun, but nobody works on it) or
+            "trained" (all members are done, but not everything is measured).
+        members: How many are wanted.
+        done: How many are finished.
+        diverged: How many of these diverged.
+        on_their_way: Cohorts of which a state is saved.
+        waiting: How many members have not begun, or not been saved yet.
+        measured: Rows there are, of those that are wanted; None where nobody says what is wanted.
+        wanted: Rows that are wanted.
+        reasons: Why it was skipped or failed, or which files cannot be read.
+    """
+
+    run: str
+    state: str
+    members: int
+    done: int
+    diverged: int
+    on_their_way: tuple[Cohort, ...]
+    waiting: int
+    measured: int
+    wanted: int | None
+    reasons: tuple[str, ...]
+
+
+def status(
+    folder: Annotated[Path, typer.Argument(help="A run or study folder.")],
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write it to this file, too.")] = None,
+) -> None:
+    """Show what of a run or study is done, on its way, waiting or failed, also while it is running."""
+    from axiswise.records import write_json
+
+    title, runs, resume = _study(folder) if (folder / "study.json").is_file() else _lone_run(folder)
+    for line in [title, *_table(runs, time.time()), *([f"resume: {resume}"] if resume else [])]:
+        typer.echo(line)
+    if json_file:
+        about = {"format": FORMAT, "folder": str(folder), "resume": resume, "runs": [asdict(run) for run in runs]}
+        write_json(json_file, about)
+
+
+def _study(folder: Path) -> tuple[str, list[RunStatus], str | None]:
+    """Title, runs and the command that goes on, of a study folder."""
+    from axiswise.records import is_locked, read_json
+
+    about = read_json(folder / "study.json", STUDY)
+    alive = is_locked(folder / LOCK)
+    planned = about.get("planned") or {name: {} for name in about.get("runs", [])}
+    runs = [_run(name, folder / name, plan, about, alive=alive) for name, plan in planned.items()]
+    counts = {state: sum(run.state == state for run in runs) for state in dict.fromkeys(run.state for run in runs)}
+    told = ", ".join(f"{count} {state}" for state, count in counts.items())
+    title = f"study {about.get('study')} at scale {about.get('scale')}: {len(runs)} runs" + (
+        f", {told}" if told else ""
+    )
+    title += "; a process is at work" if alive else ""
+    through = alive or all(run.state in ("measured", "skipped") for run in runs)
+    return title, runs, None if through else f"{about.get('command')} --out {folder}"
+
+
+def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
+    """The same of a run folder. What is wanted of it stands in no file, only in the call that made it."""
+    from axiswise.records import is_locked, read_json
+
+    if not (folder / "run.json").is_file():
+        found = "which does not exist" if not folder.exists() else "which has neither"
+        raise AxiswiseError(
+            f"Expected a run or study folder (with run.json or study.json). Got {folder}, {found}. "
+            "Pass the folder that `axiswise run` or `aw.train(..., out=folder)` wrote."
+        )
+    about = read_json(folder / "run.json", RUN)
+    alive = is_locked(folder / LOCK)
+    running = {"running": [folder.name]} if alive else {}
+    run = _run(folder.name, folder, {}, running, alive=alive)
+    title = f"run of {about.get('dataset', {}).get('name', 'a dataset')}" + (
+        "; a process trains in it" if alive else ""
+    )
+    resume = f"the same call of aw.train(..., out={str(folder)!r})" if run.state == "stopped" else None
+    return title, [run], resume
+
+
+def _run(name: str, folder: Path, plan: Mapping[str, Any], about: Mapping[str, Any], *, alive: bool) -> RunStatus:
+    """What of one run is where."""
+    wanted = set(plan.get("members", ()))
+    ended, unread = _members(folder, wanted)
+    cohorts, begun, more = _cohorts(folder, wanted, set(ended))
+    members = len(wanted) if plan else len(ended) + len(begun)
+    rows, pairs = _measured(folder, plan)
+    skipped, failures = about.get("skipped", {}).get(name), about.get("failed", {}).get(name, [])
+    reasons = [*([skipped] if skipped else []), *(_reason(failure) for failure in failures), *unread, *more]
+    if alive and name in about.get("running", ()):
+        state = "running"
+    elif skipped or failures:
+        state = "skipped" if skipped else "failed"
+    elif len(ended) == members:
+        state = "measured" if (rows == pairs if pairs is not None else rows > 0) else "trained"
+    else:
+        state = "stopped" if ended or begun else "waiting"
+    return RunStatus(
+        run=name,
+        state=state,
+        members=members,
+        done=len(ended),
+        diverged=sum(ending != "trained" for ending in ended.values()),
+        on_their_way=cohorts,
+        waiting=members - len(ended) - len(begun),
+        measured=rows,
+        wanted=pairs,
+        reasons=tuple(reasons),
+    )
+
+
+def _members(folder: Path, wanted: set[str]) -> tuple[dict[str, str], list[str]]:
+    """How each finished member ended, by address, and what cannot be read; all of them if none are named."""
+    from axiswise.records import read_about
+
+    ended, unread = {}, []
+    for path in sorted((folder / "members").glob("*.safetensors")):
+        if not wanted or path.stem in wanted:
+            try:
+                ended[path.stem] = read_about(path, MEMBER)["status"]
+            except AxiswiseError as error:
+                unread.append(str(error))
+    return ended, unread
+
+
+def _cohorts(folder: Path, wanted: set[str], done: set[str]) -> tuple[tuple[Cohort, ...], set[str], list[str]]:
+    """Cohorts on their way, which members are, and what cannot be read."""
+    from axiswise.records import address, read_about
+
+    cohorts, begun, unread = [], set(), []
+    for path in sorted((folder / "cohorts").glob("*.safetensors")):
+        try:
+            saved, about = path.stat().st_mtime, read_about(path, COHORT)
+        except (AxiswiseError, FileNotFoundError) as error:
+            if path.exists():  # else its members were finished while we looked
+                unread.append(str(error))
+            continue
+        own = {address(form) for form in about["members"]} - done
+        own = own & wanted if wanted else own
+        if own:
+            begun |= own
+            cohorts.append(Cohort(len(own), about["step"], about["members"][0]["steps"], saved))
+    return tuple(cohorts), begun, unread
+
+
+def _measured(folder: Path, plan: Mapping[str, Any]) -> tuple[int, int | None]:
+    """Pairs of member and measure that have a row, and how many are wanted."""
+    from axiswise.records import read_rows
+
+    path = folder / "records.jsonl"
+    rows = {(row.get("member"), row.get("measure")) for row in read_rows(path)} if path.is_file() else set()
+    if not plan:
+        return len(rows), None
+    pairs = {(member, measure) for member in plan["members"] for measure in plan["measures"]}
+    return len(rows & pairs), len(pairs)
+
+
+def _reason(failure: Mapping[str, Any]) -> str:
+    concerned = len(failure.get("members", ()))
+    return f"{failure.get('reason')} ({concerned} members)" if concerned else str(failure.get("reason"))
+
+
+def _table(runs: Sequence[RunStatus], now: float) -> list[str]:
+    """A line for each run, and beneath it its cohorts on their way and its reasons."""
+    head = ("run", "state", "members", "done", "on their way", "waiting", "rows")
+    cells = [head, *(_cells(run) for run in runs)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    lines = []
+    for row, run in zip(cells, [None, *runs], strict=True):
+        texts = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        texts += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        lines.append("  " + "  ".join(texts).rstrip())
+        if run:
+            lines += [f"    {_way(cohort, now)}" for cohort in run.on_their_way]
+            lines += [f"    {run.diverged} of the members that are done diverged"] if run.diverged else []
+            lines += [f"    {reason}" for reason in run.reasons]
+    return lines
+
+
+def _cells(run: RunStatus) -> tuple[str, ...]:
+    way = sum(cohort.members for cohort in run.on_their_way)
+    rows = f"{run.measured} of {run.wanted}" if run.wanted is not None else str(run.measured)
+    return run.run, run.state, str(run.members), str(run.done), str(way), str(run.waiting), rows
+
+
+def _way(cohort: Cohort, now: float) -> str:
+    """Where a cohort stands, in words.
+
+    Example:
+        >>> _way(Cohort(10, 3400, 6000, saved=100.0), now=160.0)
+        '10 members at step 3,400 of 6,000, saved 1 min ago'
+    """
+    seconds = max(0, round(now - cohort.saved))
+    ago = next((f"{seconds // size} {unit}" for size, unit in UNITS if seconds >= size), "0 s")
+    return f"{cohort.members} members at step {cohort.step:,} of {cohort.steps:,}, saved {ago} ago"
+
+
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))

@@ -1,0 +1,303 @@
+"""Studies in worker processes: the same bits as in one, whatever fails, is interrupted or is killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import torch
+
+from axiswise.cli import main
+from axiswise.engines import conduct, local
+from axiswise.errors import AxiswiseError, StudyIncomplete
+from axiswise.papers import STUDIES
+
+from .conftest import rows, weights
+
+PROGRAM = """
+import sys
+from axiswise.cli import main
+from axiswise.papers import STUDIES
+import engine_studies
+STUDIES["long"] = engine_studies.long
+main()
+"""
+
+
+class Counted:
+    """A progress that remembers."""
+
+    def __init__(self):
+        self.total = self.done = self.ended = 0
+
+    def begin(self, title, total):
+        self.total += total
+
+    def advance(self, units):
+        assert units >= 0
+        self.done += units
+
+    def end(self):
+        self.ended += 1
+
+
+def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing(studies, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    said, progress = [], Counted()
+    failed = (
+        r"1 of 4 runs failed; .* tries them again.\n  bad/cohort: RuntimeError: this decoder is broken.* \(2 members\)"
+    )
+    with pytest.raises(StudyIncomplete, match=failed):
+        conduct(studies.mixed, "default", one, workers=1)
+    with pytest.raises(StudyIncomplete, match=failed):
+        conduct(studies.mixed, "default", two, workers=2, say=said.append, progress=progress)
+    assert len(weights(two)) == 2 + 2 + 2  # of the bad run, too, those that can be trained
+    assert weights(two) == weights(one)
+    assert rows(two) == rows(one)
+    assert {run for run, _, _ in rows(two)} == {"good/short", "good/long"}
+    about = json.loads((two / "study.json").read_text())
+    assert about["skipped"] == {"bad/data": "no such file anywhere"}
+    assert about["runs"] == ["good/short", "good/long"]
+    (failure,) = about["failed"]["bad/cohort"]
+    assert "in forward" in failure["traceback"]
+    assert sorted(said) == [
+        "[1/4] bad/cohort: 4 members, 30 steps",
+        "[2/4] good/short: 2 members, 30 steps",
+        "[3/4] bad/data: 2 members, 30 steps",
+        "[4/4] good/long: 2 members, 60 steps",
+        f"failed bad/cohort: {failure['reason']} (2 members)",
+        "skipped bad/data: no such file anywhere",
+    ]
+    assert (progress.total, progress.done, progress.ended) == (360, 360, 1)
+
+    Path(os.environ["MENDED"]).touch()
+    conduct(studies.mixed, "default", two, workers=1)
+    assert {run for run, _, _ in rows(two)} == {"good/short", "good/long", "bad/cohort"}
+    assert json.loads((two / "study.json").read_text())["failed"] == {}
+
+
+@pytest.mark.usefixtures("as_installed")  # checked signatures would take as long as the rest
+def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, start):
+    """On the way, a worker is killed, too: another takes its run up."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    conduct(studies.long, "default", whole, workers=1)
+    arguments = ["run", "long", "--out", str(broken), "--workers", "2"]
+    process = start(arguments)
+    until(lambda: trainers(process, broken), process)
+    (victim, *_) = trainers(process, broken)
+    os.kill(victim, signal.SIGKILL)
+    until(lambda: len(workers_of(process) - {victim}) == 2, process)
+    own = workers_of(process)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "its worker process ended by SIGKILL; another goes on" in output
+    assert "stopping after the current block of steps; once more stops at once" in output
+    assert errors == f"axiswise: interrupted; the same command resumes: axiswise {' '.join(arguments)}\n"
+    assert not any(alive(number) for number in own)
+    assert states(broken)
+
+    conduct(studies.long, "default", broken, workers=1)
+    assert rows(broken) == rows(whole)
+    assert weights(broken) == weights(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("as_installed")
+def test_killed_at_random_moments_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, start):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    conduct(studies.long, "default", whole, workers=1)
+    seed = time.time_ns()
+    print(f"seed of the moments: {seed}")
+    moments = random.Random(seed)
+    for _ in range(3):
+        process = start(["run", "long", "--out", str(broken), "--workers", "2"])
+        until(lambda process=process: len(workers_of(process)) == 2 or process.poll() is not None)
+        own = workers_of(process) if process.poll() is None else set()
+        time.sleep(moments.uniform(0.0, 6.0))
+        process.kill()
+        process.communicate()
+        until(lambda own=own: not any(alive(number) for number in own))  # nobody told them but the silence
+
+    conduct(studies.long, "default", broken, workers=1)
+    assert rows(broken) == rows(whole)
+    assert weights(broken) == weights(whole)
+
+
+@pytest.fixture
+def start():
+    """Starts the command line; what still runs when the test ends is killed."""
+    started = []
+
+    def command(arguments: list[str]) -> subprocess.Popen:
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        settings["env"] = {**os.environ, "OMP_NUM_THREADS": "1"}
+        started.append(subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], **settings))
+        return started[-1]
+
+    yield command
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def until(condition, process: subprocess.Popen | None = None, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def states(study: Path) -> list[Path]:
+    return list(study.rglob("cohorts/*.safetensors"))
+
+
+def workers_of(process: subprocess.Popen) -> set[int]:
+    """Processes that it started to work for it, from the kernel's list; the tracker of resources is none of them."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return {int(child) for child in children if alive(int(child)) and b"spawn_main" in command_of(int(child))}
+
+
+def trainers(process: subprocess.Popen, study: Path) -> list[int]:
+    """Workers that have the lock of a run folder open in which a state is saved."""
+    held = {str(path.parents[1] / ".lock") for path in states(study)}
+    return [child for child in workers_of(process) if held & open_files(child)]
+
+
+def open_files(number: int) -> set[str]:
+    found = set()
+    with suppress(FileNotFoundError):  # a file that is closed while we look
+        for path in Path(f"/proc/{number}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                found.add(str(path.readlink()))
+    return found
+
+
+def command_of(number: int) -> bytes:
+    try:
+        return Path(f"/proc/{number}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def alive(number: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{number}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_a_signal_waits_for_the_block_and_saves(studies, tmp_path):
+    """In this process: what was reached when the signal came is on the disk when KeyboardInterrupt arrives."""
+    reached = []
+
+    class Interrupting(Counted):
+        def advance(self, units):
+            super().advance(units)
+            reached.append(units)
+            if len(reached) == 3:
+                signal.raise_signal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        conduct(studies.long, "default", tmp_path / "out", workers=1, progress=Interrupting())
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    from axiswise.records import read_about
+
+    (state,) = states(tmp_path / "out")
+    assert read_about(state, "axiswise-cohort-1")["step"] * 2 == sum(reached)
+    assert json.loads((tmp_path / "out/study.json").read_text())["running"] == []
+
+
+def test_a_second_signal_does_not_wait():
+    stop = local.Stop()
+    with stop.listening():
+        stop.patient = True
+        signal.raise_signal(signal.SIGINT)
+        assert stop.asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    impatient = local.Stop()
+    with impatient.listening(), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+    assert not impatient.asked
+
+
+def test_another_thread_than_the_main_one_leaves_signals_as_they_are():
+    reached = []
+
+    def listen():
+        with local.Stop().listening():
+            reached.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    assert reached == [signal.getsignal(signal.SIGINT)]
+
+
+def test_threads_follow_from_study_and_machine(monkeypatch):
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    monkeypatch.setattr(local, "cores", lambda: 8)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    assert [local._threads_of_a_run(runs, cpu) for runs in (0, 1, 3, 8, 50)] == [8, 8, 2, 1, 1]
+    assert [local._workers(runs, cpu) for runs in (0, 1, 3, 8, 50)] == [1, 1, 3, 8, 8]
+    assert (local._threads_of_a_run(50, gpu), local._workers(50, gpu)) == (8, 1)
+
+
+def test_what_workers_cannot_import_is_refused_and_otherwise_conducted_here(studies, tmp_path):
+    def study(scale):
+        return studies.mixed(scale)[1:2]
+
+    with pytest.raises(AxiswiseError, match=r"Workers import the study by name, and .*study' cannot be imported"):
+        conduct(study, "default", tmp_path / "out", workers=2)
+    assert not (tmp_path / "out").exists()
+    conduct(study, "default", tmp_path / "out")
+    assert len(rows(tmp_path / "out")) == 2
+
+
+def test_two_processes_cannot_conduct_into_one_folder(studies, tmp_path):
+    def intruding(scale):
+        return [studies.Run("a", intrude, studies.members(1), [studies.mig])]
+
+    def intrude():
+        conduct(intruding, "default", tmp_path / "out")
+
+    with pytest.raises(StudyIncomplete, match=r"Another process is conducting a study into .*out. Wait for it"):
+        conduct(intruding, "default", tmp_path / "out")
+
+
+def test_a_measure_that_fails_is_a_failure_of_its_run_alone(studies, tmp_path):
+    def wrong(codes):
+        raise ZeroDivisionError("nothing to divide by")
+
+    def study(scale):
+        good = studies.mixed(scale)[1]
+        return [studies.Run("bad/measure", studies.square, good.members, [wrong]), good]
+
+    with pytest.raises(StudyIncomplete, match=r"bad/measure: ZeroDivisionError: nothing to divide by$"):
+        conduct(study, "default", tmp_path / "out")
+    assert {run for run, _, _ in rows(tmp_path / "out")} == {"good/short"}
+
+
+def test_the_command_ends_with_code_1_and_a_report_of_what_there_is(studies, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(STUDIES, "mixed", studies.mixed)
+    out = tmp_path / "out"
+    monkeypatch.setattr(sys, "argv", ["axiswise", "run", "mixed", "--workers", "1", "--out", str(out)])
+    with pytest.raises(SystemExit) as exit_code:
+        main()
+    assert exit_code.value.code == 1
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
+        f"axiswise: 1 of 4 runs failed; study.json in {out} says where. The same command tries them again.",
+        "  bad/cohort: RuntimeError: this decoder is broken (2 members)",
+    ]
+    assert f"report: {out}/report.html" in told.out.splitlines()

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from axiswise import analytic, data, distributions, geometry, models, objectives, report, scores
+    from axiswise import analytic, attack, data, distributions, geometry, models, objectives, report, scores
     from axiswise.evaluation import evaluate, explain
     from axiswise.numerics import optimizers, schedules
     from axiswise.population import Member, grid, load, train
@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Member",
     "analytic",
+    "attack",
     "data",
     "distributions",
     "evaluate",

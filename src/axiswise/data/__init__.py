@@ -26,6 +26,7 @@ from axiswise.data.moving_digit import moving_digit
 from axiswise.data.npz import npz
 from axiswise.data.pinwheel import pinwheel
 from axiswise.data.shapes3d import shapes3d
+from axiswise.data.small_sprites import small_sprites
 from axiswise.data.sources import (
     Address,
     DebianMember,
@@ -82,6 +83,7 @@ __all__ = [
     "pinwheel",
     "read_idx",
     "shapes3d",
+    "small_sprites",
     "stored",
     "subset",
     "synth_linear",

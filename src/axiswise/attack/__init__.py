@@ -1,0 +1,31 @@
+"""Small changes of a dataset that make VAEs entangle it: choose whom to foster, learn the change, judge it."""
+
+from axiswise.attack.attack import Attack, attack
+from axiswise.attack.choose import Choice, Ranked, Ranking, choose, table
+from axiswise.attack.judge import Arms, Verdict, judge, judgement, verdicts
+from axiswise.attack.learn import Learned, Learning, check_attack, learn
+from axiswise.attack.manipulation import Manipulation, Renderer, load_change, manipulation, save_change
+
+__all__ = [
+    "Arms",
+    "Attack",
+    "Choice",
+    "Learned",
+    "Learning",
+    "Manipulation",
+    "Ranked",
+    "Ranking",
+    "Renderer",
+    "Verdict",
+    "attack",
+    "check_attack",
+    "choose",
+    "judge",
+    "judgement",
+    "learn",
+    "load_change",
+    "manipulation",
+    "save_change",
+    "table",
+    "verdicts",
+]

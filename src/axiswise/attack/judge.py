@@ -1,0 +1,181 @@
+"""Is the change to blame? The same members on the original, the changed and a noisy dataset."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from axiswise.data import Change, FactorDataset, manipulated, transitions, with_noise
+from axiswise.errors import AxiswiseError
+from axiswise.evaluation import Run, Scale, conduct, kl, loss, reconstruction
+from axiswise.population import Member, Precision, Progress
+from axiswise.records import Comparison, Interval, compare, mean_interval, read_rows
+from axiswise.scores import active_units, mig
+
+VARIANTS = ("original", "changed", "noise")
+MEASURES = (mig, active_units, loss, reconstruction, kl)
+
+Arms = Mapping[str, Sequence[Member]]
+"""Members by the name of their arm, such as that of their objective."""
+
+
+class Verdict(NamedTuple):
+    """What became of one arm: a score's mean on each dataset, and how far it dropped.
+
+    Arguments:
+        arm: The arm.
+        means: Mean and interval over members on the "original", the "changed" and the "noise" dataset.
+        drop: Original less changed, with Welch's interval.
+        noise_drop: Original less noise.
+    """
+
+    arm: str
+    means: dict[str, Interval]
+    drop: Comparison
+    noise_drop: Comparison
+
+    @property
+    def halved(self) -> bool:
+        """Whether the mean fell to half or less on the changed dataset, with intervals that do not overlap."""
+        original, changed = self.means["original"], self.means["changed"]
+        return changed.estimate <= original.estimate / 2 and changed.high < original.low
+
+
+def judgement(
+    dataset: Callable[[], FactorDataset],
+    change: Callable[[], Change],
+    arms: Arms,
+    *,
+    epsilon: float,
+    measures: Sequence[Callable[..., Any]] = MEASURES,
+    seed: int = 0,
+) -> list[Run]:
+    """The runs that judge a change: every arm on the original, on the changed dataset, and on one of equal noise.
+
+    Members whose objective trains on pairs (SlowVAE, PCL) get the dataset with transitions.
+
+    References:
+        Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, section
+        5.2 and Table 1.
+
+    Arguments:
+        dataset: Makes the original.
+        change: Makes the change; it is called when the first run on the changed dataset begins.
+        arms: What is trained on each.
+        epsilon: Amplitude of the noise, that of the change.
+        measures: What is measured.
+        seed: Seed of the noise.
+
+    Example:
+        >>> from axiswise import data, models, objectives
+        >>> from axiswise.population import grid
+        >>> members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(1e-2), steps=20, seed=range(4))
+        >>> still = Change("none", 0.1, lambda tensors, factors: factors.new_zeros(*factors.shape[:-1], 3))
+        >>> [run.name for run in judgement(data.synth_linear, lambda: still, {"linear": members}, epsilon=0.1)]
+        ['linear/original', 'linear/changed', 'linear/noise']
+    """
+    makers = {
+        "original": dataset,
+        "changed": partial(_changed, dataset, change),
+        "noise": partial(_noisy, dataset, epsilon, seed),
+    }
+    runs = []
+    for arm, members in arms.items():
+        if not members:
+            raise AxiswiseError(f"An arm needs at least one member. Got none in {arm!r}.")
+        pairs = any(member.objective.networks(member.model).pairs for member in members)
+        for variant in VARIANTS:
+            make = partial(_with_transitions, makers[variant]) if pairs else makers[variant]
+            runs.append(Run(f"{arm}/{variant}", make, members, measures))
+    return runs
+
+
+def judge(
+    dataset: FactorDataset,
+    change: Change,
+    arms: Arms,
+    out: str | Path,
+    *,
+    measures: Sequence[Callable[..., Any]] = MEASURES,
+    score: str = "mig",
+    device: str = "cpu",
+    precision: Precision | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[Verdict]:
+    """Trains and measures every arm on the three datasets, into a study folder, and says how far a score dropped.
+
+    The same call resumes. `axiswise report` draws the folder.
+
+    Arguments:
+        dataset: The original.
+        change: The change; the noise has its epsilon.
+        arms: Members by the name of their arm.
+        out: The study folder.
+        measures: What is measured.
+        score: The measure that verdicts are about, by the name its rows have.
+        device: Where to train.
+        precision: What products are computed in on CUDA.
+        progress: Told how far the training of each run is.
+        say: Told, in a line each, what begins.
+    """
+
+    def attack_judgement(scale: Scale) -> list[Run]:
+        """A learned change of the data, judged.
+
+        The same members on the original dataset, on the changed one, and on one with uniform noise of the same size.
+        """
+        given, learned = partial(_given, dataset), partial(_given, change)
+        return judgement(given, learned, arms, epsilon=change.epsilon, measures=measures)
+
+    folder = conduct(attack_judgement, "default", out, device=device, precision=precision, progress=progress, say=say)
+    return verdicts(folder, score)
+
+
+def verdicts(folder: str | Path, score: str = "mig") -> list[Verdict]:
+    """What the records of a judgement say of each arm.
+
+    Arguments:
+        folder: The study folder.
+        score: The measure, by the name its rows have.
+
+    Raises:
+        AxiswiseError: If there is no arm that was measured on all three datasets.
+    """
+    folder, found = Path(folder), []
+    for arm in sorted(path.name for path in folder.iterdir() if path.is_dir()):
+        files = {variant: folder / arm / variant / "records.jsonl" for variant in VARIANTS}
+        if not all(file.exists() for file in files.values()):
+            continue
+        # By member: one that was measured again counts once, as it was measured last.
+        values = {
+            variant: list({row["member"]: row["value"] for row in read_rows(file) if row["measure"] == score}.values())
+            for variant, file in files.items()
+        }
+        if all(values.values()):
+            original = values["original"]
+            means = {variant: mean_interval(members) for variant, members in values.items()}
+            drops = (compare(original, values[variant]) for variant in ("changed", "noise"))
+            found.append(Verdict(arm, means, *drops))
+    if not found:
+        raise AxiswiseError(
+            f"Expected the folder of a judgement, with {score!r} of an arm on {', '.join(VARIANTS)}. "
+            f"Got {folder}, which has none."
+        )
+    return found
+
+
+def _given(value: Any) -> Any:
+    return value
+
+
+def _changed(dataset: Callable[[], FactorDataset], change: Callable[[], Change]) -> FactorDataset:
+    return manipulated(dataset(), change())
+
+
+def _noisy(dataset: Callable[[], FactorDataset], epsilon: float, seed: int) -> FactorDataset:
+    return with_noise(dataset(), epsilon, seed=seed)
+
+
+def _with_transitions(make: Callable[[], FactorDataset]) -> FactorDataset:
+    return transitions(make())

@@ -1,0 +1,1 @@
+"""Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021."""

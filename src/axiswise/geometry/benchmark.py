@@ -184,7 +184,7 @@ def _one(
         slopes = jacfwd(lambda point: decode(point[None]).flatten())(z)
         mean = decode(z[None])
     spent = time.perf_counter() - began
-    right = np.linalg.svd(slopes.double().numpy(), full_matrices=False)[2].T
+    right = torch.linalg.svd(slopes.double(), full_matrices=False)[2].T.numpy()  # on as many threads as all else
     information = fisher_information(slopes[None], likelihood, mean)[0].diagonal()
     law = (VARIANCE * (1.0 + information)).log().abs().mean().item()
     return nearest_by_integer_program(right), law, spent

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from axiswise.errors import AxiswiseError
-from axiswise.geometry.jacobian import jacobian, outputs_of, points_at_once
+from axiswise.geometry.jacobian import passes
 from axiswise.shapes import Float, Tensor
 
 SAMPLES_AT_A_TIME = 64  # Jacobians held in double precision: 21 MB for 4,096 pixels and 10 latents
@@ -40,24 +40,7 @@ def gram(
         tensor([[25.,  4.],
                 [ 4.,  1.]], dtype=torch.float64)
     """
-    parts = [_product(jacobian(decode, points)) for points in chunks(decode, z, chunk)]
-    return torch.cat(parts, -3)
-
-
-def chunks(
-    decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"], chunk: int | None = None
-) -> tuple[Tensor, ...]:
-    """The points, in parts whose Jacobians suit the device.
-
-    Example:
-        >>> [len(part) for part in chunks(lambda z: z, torch.zeros(5, 2), 2)]
-        [2, 2, 1]
-    """
-    if z.ndim < 2 or 0 in z.shape:
-        raise AxiswiseError(f"`z` must have axes (…, n, z), none of them empty. Got shape {tuple(z.shape)}.")
-    if chunk is not None and chunk < 1:
-        raise AxiswiseError(f"`chunk` must be at least 1. Got {chunk}.")
-    return z.detach().split(chunk or points_at_once(z, outputs_of(decode, z)), -2)
+    return torch.cat([_product(each.jacobians) for each in passes(decode, z, chunk=chunk)], -3)
 
 
 def as_gram(

@@ -9,8 +9,8 @@ from torch.func import jvp, vmap
 
 from axiswise.distributions import Bernoulli, Gaussian, LearnedGaussian, Likelihood
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.geometry.gram import SAMPLES_AT_A_TIME, as_gram, chunks
-from axiswise.geometry.jacobian import jacobian, quiet_first_use
+from axiswise.geometry.gram import SAMPLES_AT_A_TIME, as_gram
+from axiswise.geometry.jacobian import ByProducts, jacobian, passes, quiet_first_use
 from axiswise.shapes import Float, Tensor
 
 Parametrisation = Literal["natural", "mean"]
@@ -77,12 +77,10 @@ def metrics(
         ([[[25.0, 4.0], [4.0, 1.0]]], [[[6.25, 1.0], [1.0, 0.25]]])
     """
     _check(likelihood)
-    parts = []
-    for points in chunks(decode, z, chunk):
-        slopes = jacobian(decode, points)
-        with torch.no_grad():
-            mean = decode(points)
-        parts.append((as_gram(slopes, None), fisher_information(slopes, likelihood, mean)))
+    parts = [
+        (as_gram(each.jacobians, None), fisher_information(each.jacobians, likelihood, each.decoded))
+        for each in passes(decode, z, chunk=chunk)
+    ]
     return Metrics(*(torch.cat(column, -3) for column in zip(*parts, strict=True)))
 
 
@@ -287,7 +285,7 @@ def _contract(
         second = jvp(slope, (z,), (outer.expand_as(z),))[1]
         return (second.reshape(weight.shape).double() * weight).sum(-1)
 
-    with quiet_first_use():
+    with quiet_first_use(), ByProducts():
         rows = [vmap(summed, in_dims=(None, 0, -1), out_dims=-1)(outer, axes, weights) for outer in axes]
     return torch.stack(rows, -2)
 

@@ -4,20 +4,31 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch.func import jvp, vjp, vmap
+from torch.overrides import TorchFunctionMode
 
 from axiswise.errors import AxiswiseError
+from axiswise.numerics import convolution
 from axiswise.shapes import Float, Tensor
 
 Mode = Literal["forward", "reverse"]
 
 # Of derivatives computed in one pass; the widest layer of a conv decoder takes ten times as much. Larger passes are
 # slower on a CPU: what they allocate is beyond what the allocator keeps, and is mapped afresh for every layer.
-PASS_BYTES = 1 << 20
+PASS_BYTES = 1 << 21
 CUDA_PASS_BYTES = 1 << 24
+
+
+class Pass(NamedTuple):
+    """Some of the points, what was decoded at them, and its derivatives."""
+
+    decoded: Float[Tensor, "..."]
+    """Observations, in the shape that the decoder gives them."""
+    jacobians: Float[Tensor, "... n x z"]
+    """Their derivatives by the latents."""
 
 
 def jacobian(
@@ -62,6 +73,28 @@ def jacobian(
                 [3., 4.],
                 [5., 6.]])
     """
+    return torch.cat([each.jacobians for each in passes(decode, z, chunk=chunk, mode=mode)], dim=-3)
+
+
+def passes(
+    decode: Callable[[Tensor], Tensor],
+    z: Float[Tensor, "... n z"],
+    *,
+    chunk: int | None = None,
+    mode: Mode | None = None,
+) -> Iterator[Pass]:
+    """Decodes and differentiates a few points at a time, as :func:`jacobian` does: what it is made of.
+
+    Arguments:
+        decode: Maps points of shape (…, n, z) to observations of shape (…, n, *shape), for any n.
+        z: The points.
+        chunk: How many points of each member to work on at a time.
+        mode: "forward" or "reverse".
+
+    Example:
+        >>> [len(each.jacobians) for each in passes(lambda z: z, torch.zeros(5, 2), chunk=2)]
+        [2, 2, 1]
+    """
     if z.ndim < 2 or 0 in z.shape:
         raise AxiswiseError(f"`z` must have axes (…, n, z), none of them empty. Got shape {tuple(z.shape)}.")
     if mode is not None and mode not in get_args(Mode):
@@ -78,9 +111,11 @@ def jacobian(
     chunk = chunk or points_at_once(z, outputs)
     reverse = outputs < z.shape[-1] and records if mode is None else mode == "reverse"
     derive = _reverse if reverse else _forward
-    # no_grad stops parameters that require gradients from recording a graph; torch.func differentiates regardless.
-    with torch.no_grad():
-        return torch.cat([derive(decode, points) for points in z.split(chunk, dim=-2)], dim=-3)
+    for points in z.split(chunk, dim=-2):
+        # no_grad stops parameters that require gradients from recording a graph; torch.func differentiates regardless.
+        with torch.no_grad():
+            found = derive(decode, points)
+        yield found
 
 
 def points_at_once(z: Float[Tensor, "... n z"], outputs: int) -> int:
@@ -97,14 +132,29 @@ def quiet_first_use() -> Iterator[None]:
         yield
 
 
-def outputs_of(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) -> int:
-    """How many numbers a decoder makes of one point.
+class ByProducts(TorchFunctionMode):
+    """Runs transposed convolutions on a CPU as matrix products, for as long as it is active.
 
-    Example:
-        >>> outputs_of(lambda z: z.repeat(1, 3), torch.zeros(5, 2))
-        6
+    They are most of what a convolutional decoder costs, and PyTorch's own are slow in double precision. Values differ
+    by rounding alone. What a decoder asks of PyTorch by any other name, or on another device, is left as it is.
+
+    Arguments:
+        transforms: How many transforms of `torch.func` there are around the decoder if they are one `jvp`, mapped, and
+            no others. While it is those that are active, the rule for them is taken without looking for it.
     """
-    return _probe(decode, z.detach()[..., :1, :])[0]
+
+    def __init__(self, transforms: int | None = None) -> None:
+        super().__init__()
+        self.transforms = transforms
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.conv_transpose2d and args and args[0].device.type == "cpu":
+            alone = self.transforms is not None and torch._C._functorch.maybe_current_level() == self.transforms
+            return convolution.transposed(*args, **kwargs, operator=convolution.pushed_up if alone else convolution.up)
+        return func(*args, **kwargs)
 
 
 def _probe(decode: Callable[[Tensor], Tensor], point: Float[Tensor, "... 1 z"]) -> tuple[int, bool]:
@@ -120,18 +170,19 @@ def _probe(decode: Callable[[Tensor], Tensor], point: Float[Tensor, "... 1 z"]) 
     return decoded.numel() // math.prod(leading), decoded.requires_grad
 
 
-def _forward(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) -> Float[Tensor, "... n x z"]:
+def _forward(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) -> Pass:
     """Column by column: the derivative of all rows in the direction of one latent."""
 
-    def column(direction: Tensor) -> Tensor:
-        derivative = jvp(decode, (z,), (direction.expand_as(z),))[1]
-        return derivative.reshape(*z.shape[:-1], -1)
+    def column(direction: Tensor) -> tuple[Tensor, Tensor]:
+        decoded, derivative = jvp(decode, (z,), (direction.expand_as(z),))
+        return decoded, derivative.reshape(*z.shape[:-1], -1)
 
-    with quiet_first_use():
-        return vmap(column, out_dims=-1)(torch.eye(z.shape[-1], dtype=z.dtype, device=z.device))
+    with quiet_first_use(), ByProducts(transforms=2):
+        # What is decoded does not depend on the direction: it is computed once, and not mapped.
+        return Pass(*vmap(column, out_dims=(None, -1))(torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)))
 
 
-def _reverse(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) -> Float[Tensor, "... n x z"]:
+def _reverse(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) -> Pass:
     """Row by row: the gradient of one output of all rows."""
     decoded, pull_back = vjp(decode, z)[:2]
     outputs = decoded.numel() // math.prod(z.shape[:-1])
@@ -143,4 +194,4 @@ def _reverse(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) ->
 
     # A cotangent is as large as the observations themselves, so that only some outputs are pulled back at a time.
     together = max(1, PASS_BYTES // (decoded.numel() * decoded.element_size()))
-    return vmap(row, out_dims=-2, chunk_size=together)(places)
+    return Pass(decoded, vmap(row, out_dims=-2, chunk_size=together)(places))

@@ -2,13 +2,22 @@
 
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import Study
+from axiswise.papers.allen2024 import studies as allen2024
 from axiswise.papers.mathieu2019 import studies as mathieu2019
 from axiswise.papers.objectives import comparison, objectives
 from axiswise.papers.quickstart import quickstart
 from axiswise.papers.rolinek2019 import studies as rolinek2019
+from axiswise.papers.sikka2019 import studies as sikka2019
+from axiswise.papers.zietlow2021 import studies as zietlow2021
 
 STUDIES: dict[str, Study] = {"quickstart": quickstart, "objectives": objectives, "comparison": comparison}
-for _paper, _studies in {"mathieu2019": mathieu2019.STUDIES, "rolinek2019": rolinek2019.STUDIES}.items():
+for _paper, _studies in {
+    "allen2024": allen2024.STUDIES,
+    "mathieu2019": mathieu2019.STUDIES,
+    "rolinek2019": rolinek2019.STUDIES,
+    "sikka2019": sikka2019.STUDIES,
+    "zietlow2021": zietlow2021.STUDIES,
+}.items():
     STUDIES |= {f"{_paper}.{_name}": _study for _name, _study in _studies.items()}
 
 

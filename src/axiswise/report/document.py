@@ -256,7 +256,7 @@ def _summary_table(section: Section) -> Markup:
         ]
         for _, members in grouped(section.members, columns)
     ]
-    return _table([*map(label, columns), "members", *map(label, scales)], rows)
+    return table([*map(label, columns), "members", *map(label, scales)], rows)
 
 
 def _member_table(section: Section) -> Markup:
@@ -272,13 +272,14 @@ def _member_table(section: Section) -> Markup:
         ]
         for member in section.members
     ]
-    return _table(["member", "run", *map(label, columns), "seed", "status", *map(label, scales)], rows)
+    return table(["member", "run", *map(label, columns), "seed", "status", *map(label, scales)], rows)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "scroll") -> Markup:
+    """A table; "scroll prose" lets the text of its cells run over several lines."""
     head = element("thead", element("tr", *(element("th", text) for text in heads)))
     body = element("tbody", *(element("tr", *(element("td", cell) for cell in row)) for row in rows))
-    return element("div", element("table", head, body), class_="scroll")
+    return element("div", element("table", head, body), class_=style)
 
 
 def _provenance(study: Study) -> Markup:
@@ -298,7 +299,7 @@ def _provenance(study: Study) -> Markup:
         element("p", "Made by ", element("code", study.command), ".") if study.command else Markup(),
         element("p", f"Versions: {versions}.") if versions else Markup(),
         element("p", "Each run links to its records: a row per member and measure, in JSON Lines.", class_="note"),
-        _table(["run", "dataset", "device", "versions"], rows),
+        table(["run", "dataset", "device", "versions"], rows),
     )
 
 

@@ -1,0 +1,150 @@
+"""Claims run and judged: verdicts, what cannot be run, and what is shown."""
+
+import json
+
+import pytest
+
+from axiswise.data import synth_linear
+from axiswise.errors import AxiswiseError, DataUnavailable
+from axiswise.evaluation import Run, loss
+from axiswise.models import linear
+from axiswise.objectives import BetaVAE
+from axiswise.papers.claim import Claim, Erratum, Training, below, true, within
+from axiswise.papers.verify import chosen, rows_of, summary, verify, write
+from axiswise.population import grid
+from axiswise.records import mean_interval, read_json
+
+WRONG = Erratum("eq 1", "minus", "plus", "1 + 1 = 2", "tests/papers/test_verify.py::test_verdicts")
+
+
+def small(scale):
+    """A small study."""
+    members = grid(model=linear(3, 2), objective=BetaVAE(1e-2), batch=16, steps=3, seed=range(3))
+    return [Run(f"{group}/square", lambda: synth_linear(samples=100), members, [loss]) for group in ("first", "second")]
+
+
+def without_data(scale):
+    """A study whose data is not here."""
+
+    def missing():
+        raise DataUnavailable("no such file")
+
+    return [Run("first/square", missing, small(scale)[0].members, [loss])]
+
+
+def broken(scale):
+    """A study that fails."""
+
+    def fails(codes):
+        raise ValueError("a fault")
+
+    run = small(scale)[0]
+    return [Run("first/square", run.dataset, run.members, [fails])]
+
+
+STUDIES = {"p.small": small, "p.without_data": without_data, "p.broken": broken}
+
+
+def judge(rows):
+    values = [row["value"] for row in rows["first/square"] if row["measure"] == "loss"]
+    yield below("loss", mean_interval(values), 1e9)
+
+
+def claim(**settings) -> Claim:
+    return Claim(**{"id": "p.one", "title": "t", "published": "p", "rule": "r"} | settings)
+
+
+def only(claims, out, scale="default", **settings):
+    return list(verify(claims, STUDIES, scale, out, workers=1, **settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "verdict", "expected"),
+    [
+        ({"exact": lambda: [within("x", 0.0, 1.0)]}, "holds", True),
+        ({"exact": lambda: [within("x", 0.0, 1.0)], "errata": (WRONG,)}, "holds corrected", True),
+        ({"exact": lambda: [within("x", 2.0, 1.0)]}, "does not hold", False),
+        ({"exact": lambda: [within("x", 2.0, 1.0)], "falls_short": "too few steps"}, "does not hold", True),
+        ({"exact": lambda: [true("x", True), below("y", mean_interval([1.0]), 0.0)]}, "undecided", False),
+        ({"trained": (Training("p.small", judge),)}, "holds", True),
+        ({"trained": (Training("p.small", judge, gpu=True),)}, "not run here", True),
+        ({"trained": (Training("p.without_data", judge),)}, "not run here", True),
+        ({"trained": (Training("p.broken", judge),)}, "not run here", False),
+    ],
+)
+def test_verdicts(settings, verdict, expected, tmp_path):
+    (judged,) = only([claim(**settings)], tmp_path)
+    assert (judged.verdict, judged.expected) == (verdict, expected)
+
+
+def test_what_was_not_run_is_said(tmp_path):
+    parts = [Training("p.small", judge, gpu=True), Training("p.without_data", judge), Training("p.broken", judge)]
+    (judged,) = only([claim(trained=parts)], tmp_path)
+    assert [note.split("\n")[0] for note in judged.notes][:2] == [
+        "p.small: needs a GPU",
+        "p.without_data: needs data (no such file)",
+    ]
+    assert judged.notes[2].startswith("p.broken could not be run")
+    assert "a fault" in judged.notes[2]
+
+
+def test_a_claim_of_a_gpu_is_judged_by_committed_records(tmp_path):
+    only([claim(trained=(Training("p.small", judge),))], tmp_path / "runs")
+    kept = tmp_path / "results" / "p" / "small"
+    kept.parent.mkdir(parents=True)
+    (tmp_path / "runs" / "p.small").rename(kept)
+    part = Training("p.small", judge, gpu=True, results="p/small")
+    (judged,) = only([claim(trained=(part,))], tmp_path / "again", results=tmp_path / "results")
+    assert judged.verdict == "holds"
+    assert judged.notes[0].endswith("made on cpu")
+
+
+def test_a_smoke_run_judges_no_trained_model(tmp_path):
+    never = Training("p.small", lambda rows: [true("x", False)], gpu=True)
+    (judged,) = only([claim(trained=(never,))], tmp_path, "smoke")
+    assert (judged.verdict, judged.expected) == ("ran", True)
+    (judged,) = only([claim(exact=lambda: [true("x", False)])], tmp_path, "smoke")
+    assert (judged.verdict, judged.expected) == ("does not hold", False)
+
+
+def test_a_study_runs_once_for_all_claims_and_resumes(tmp_path):
+    said = []
+    claims = [claim(id=f"p.{number}", trained=(Training("p.small", judge),)) for number in range(2)]
+    first = list(verify(claims, STUDIES, "default", tmp_path, workers=1, say=said.append))
+    assert said.count("study p.small") == 1
+    again = list(verify(claims, STUDIES, "default", tmp_path, workers=1))
+    assert [(each.findings, each.seconds) for each in first] == [(each.findings, each.seconds) for each in again]
+
+
+def test_rows_may_be_of_some_runs_only(tmp_path):
+    only([claim(trained=(Training("p.small", judge),))], tmp_path)
+    assert list(rows_of(tmp_path / "p.small")) == ["first/square", "second/square"]
+    found = rows_of(tmp_path / "p.small", ["second"])
+    assert {name: len(rows) for name, rows in found.items()} == {"second/square": 3}
+
+
+def test_claims_are_chosen_by_id_or_paper():
+    claims = [claim(id=name, exact=list) for name in ("a.one", "a.two", "b.one")]
+    assert [each.id for each in chosen(claims, [])] == ["a.one", "a.two", "b.one"]
+    assert [each.id for each in chosen(claims, ["b.one", "a"])] == ["a.one", "a.two", "b.one"]
+    with pytest.raises(
+        AxiswiseError, match=r"Expected ids of claims, or of papers \(a.one, a.two, b.one\). Got c, a.tw"
+    ):
+        chosen(claims, ["a", "c", "a.tw"])
+
+
+def test_a_summary_shows_what_fails_first(tmp_path):
+    findings = [within("fine", 0.0, 1.0), below("bad", mean_interval([1.0, 1.1]), 0.0)]
+    (judged,) = only([claim(exact=lambda: findings)], tmp_path)
+    assert summary(judged).startswith("bad: 1.05 [")
+    (judged,) = only([claim(trained=(Training("p.small", judge, gpu=True),))], tmp_path)
+    assert summary(judged) == "p.small: needs a GPU"
+
+
+def test_verdicts_are_written_as_json(tmp_path):
+    judged = only([claim(exact=lambda: [true("x", True)])], tmp_path)
+    write(tmp_path / "verdicts.json", judged, {"command": "axiswise verify", "scale": "default", "device": "cpu"})
+    held = read_json(tmp_path / "verdicts.json", "axiswise-verdicts-1")
+    (one,) = held["claims"]
+    assert (one["id"], one["verdict"], one["findings"][0]["estimate"]) == ("p.one", "holds", None)
+    json.dumps(held, allow_nan=False)

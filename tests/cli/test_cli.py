@@ -112,9 +112,13 @@ def test_list_shows_every_study():
         "allen2024.figure_2",
         "allen2024.plateau",
         "mathieu2019.figure_3",
+        "rolinek2019.table_1",
         "rolinek2019.table_2",
         "rolinek2019.table_s4",
         "rolinek2019.figure_s4",
+        "rolinek2019.table_2_images",
+        "rolinek2019.figure_3",
+        "rolinek2019.figure_s4_sprites",
         "sikka2019.propositions",
         "sikka2019.fixed_decoder",
         "sikka2019.figure_1",
@@ -138,12 +142,13 @@ def test_a_study_runs_reports_and_runs_again_without_training(tmp_path):
     out = tmp_path / "run"
     first = axiswise("run", "rolinek2019.figure_s4", "--scale", "smoke", "--out", str(out))
     assert first.returncode == 0, first.stderr
-    assert first.stdout.splitlines()[0] == "[1/1] non-linear/beta: 8 members, 100 steps"
+    assert first.stdout.splitlines()[0] == "[1/2] linear/beta: 6 members, 100 steps"
     page = (out / "report.html").read_bytes()
     weights = {path: path.stat().st_mtime_ns for path in out.rglob("members/*.safetensors")}
-    assert len(weights) == 8
+    assert len(weights) == 12
     rows = [json.loads(line) for line in (out / "non-linear/beta/records.jsonl").read_text().splitlines()]
-    assert {row["measure"] for row in rows} == {"mig", "dto", "polarization", "loss", "reconstruction", "kl"}
+    measures = {"mig", "disentanglement", "dto", "polarization", "loss", "reconstruction", "kl"}
+    assert {row["measure"] for row in rows} == measures
     again = axiswise("run", "rolinek2019.figure_s4", "--scale", "smoke", "--out", str(out))
     assert again.returncode == 0
     assert {path: path.stat().st_mtime_ns for path in out.rglob("members/*.safetensors")} == weights
@@ -164,7 +169,7 @@ def test_missing_data_is_skipped_with_the_reason(tmp_path, monkeypatch):
 
         The other goes on.
         """
-        (run,) = figure_s4(scale)
+        _, run = figure_s4(scale)
         return [Run("images/absent", absent, run.members, run.measures), run]
 
     said = []

@@ -5,9 +5,11 @@ import sys
 import pytest
 import torch
 from torch import nn
+from torch.func import jacfwd, jvp
 
 from axiswise.errors import AxiswiseError
 from axiswise.geometry import jacobian
+from axiswise.numerics import convolution
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -167,6 +169,90 @@ def test_refuses_a_decoder_of_one_model_for_points_of_many():
     decode = convolutional(3)
     with pytest.raises(AxiswiseError, match=r"a decoder of one model needs `z` without a member axis"):
         jacobian(lambda z: decode(z.flatten(0, 1)), normals(2, 5, 3))
+
+
+def odd(latents: int) -> nn.Sequential:
+    """Transposed convolutions of many kinds, some of which are left to PyTorch, and an ordinary one."""
+    return built(
+        nn.Linear(latents, 36),
+        nn.Tanh(),
+        nn.Unflatten(-1, (4, 3, 3)),
+        nn.ConvTranspose2d(4, 4, 3, 2, 1, 1),
+        nn.ELU(),
+        nn.ConvTranspose2d(4, 6, (3, 2), (2, 1), (1, 0)),
+        nn.Tanh(),
+        nn.ConvTranspose2d(6, 4, 3, groups=2, dilation=2),
+        nn.Conv2d(4, 3, 3),
+        nn.ReLU(),
+        nn.ConvTranspose2d(3, 2, 5, 3, 2),
+        nn.Sigmoid(),
+    )
+
+
+def hyper(latents: int):
+    """A decoder whose weights depend on the latents of all rows, which here are the same."""
+    first, second = normals(latents, 4 * 3 * 3), normals(latents, 4 * 2 * 3 * 3)
+
+    def decode(z):
+        images = (z @ first).reshape(-1, 4, 3, 3).tanh()
+        weight = (z[0] @ second).reshape(4, 2, 3, 3)
+        return torch.nn.functional.conv_transpose2d(images, weight, stride=2)
+
+    return decode
+
+
+def inner(latents: int):
+    """A decoder that maps over rows, and one that differentiates, by transforms of its own."""
+    plain = odd(latents)
+    return lambda z: torch.vmap(lambda row: plain(row[None])[0])(z)
+
+
+def steepest(latents: int):
+    plain = convolutional(latents)
+    return lambda z: torch.func.vmap(torch.func.grad(lambda row: plain(row[None]).square().sum()))(z).sin()
+
+
+@pytest.mark.parametrize("make", [convolutional, odd, inner, hyper, steepest])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_equals_pytorchs_own_to_rounding(make, rows, monkeypatch):
+    """Convolutions as products, against `jacfwd` of PyTorch's own, for decoders of any make."""
+    decode, z = make(3), normals(1, 3).expand(rows, 3)
+    found = jacobian(decode, z, mode="forward")
+    expected = torch.stack([jacfwd(lambda row: decode(row[None])[0].flatten())(row) for row in z]).detach()
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_transposed_convolutions_are_products_in_forward_mode(dtype, monkeypatch):
+    calls, plain = [], convolution._by_products
+    monkeypatch.setattr(convolution, "_by_products", lambda *a: calls.append(a[0].shape[1]) or plain(*a))
+    decode = convolutional(3).to(dtype)
+    z = normals(5, 3).to(dtype)
+    jacobian(decode, z)
+    assert calls == [5, 15, 5, 15]  # the values of each layer once, and their derivatives in three directions
+    decode(z)
+    jacobian(decode, z, mode="reverse")
+    assert len(calls) == 4  # and nothing stays switched on
+
+
+def test_may_itself_be_transformed():
+    decode, z, direction = convolutional(3), normals(4, 3), normals(4, 3).flip(0)
+    together = torch.vmap(lambda points: jacobian(decode, points, mode="forward"))(torch.stack([z, direction]))
+    torch.testing.assert_close(together[1], jacobian(decode, direction), rtol=1e-12, atol=1e-13)
+    weights, moves = dict(decode.named_parameters()), {}
+    for name, value in weights.items():
+        moves[name] = normals(*value.shape)
+
+    def slopes(weights):
+        return jacobian(lambda z: torch.func.functional_call(decode, weights, z), z, mode="forward")
+
+    found = jvp(slopes, (weights,), (moves,))[1]
+    step = 1e-6  # central differences: truncation 1e-12, rounding 1e-16 / 1e-6
+    ahead, back = (
+        slopes({name: value + sign * step * moves[name] for name, value in weights.items()}) for sign in (1, -1)
+    )
+    torch.testing.assert_close(found, (ahead - back) / (2 * step), rtol=1e-6, atol=1e-8)
+    assert found.abs().max() > 1e-2
 
 
 @pytest.mark.parametrize("outputs", [2, 8])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from axiswise.distributions import DeterministicParameters, DiagonalParameters
-from axiswise.errors import AxiswiseError
+from axiswise import data, evaluate, grid, models, objectives, train
+from axiswise.distributions import Deterministic, DeterministicParameters, DiagonalParameters
+from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry import polarization, regime
 
 
@@ -131,9 +132,19 @@ def test_a_member_that_diverged_is_alone_in_it():
 
 def test_refuses_a_history_without_what_it_needs():
     with pytest.raises(
-        AxiswiseError, match=r"`history` must hold kl, mean_square, variance, log_variance. Got none of variance"
+        NotDefined,
+        match=r"`history` must hold kl, mean_square, variance, log_variance, which .* record\. Got none of variance\.",
     ):
         polarization({"kl": np.ones(2), "mean_square": np.ones((2, 1)), "log_variance": np.ones((2, 1))})
+
+
+def test_an_autoencoder_has_no_polarization_but_a_row_that_says_why():
+    model = models.linear(3, 2, posterior=Deterministic())
+    members = grid(model=model, objective=objectives.Autoencoder(), steps=4, batch=8, history=2, seed=range(1))
+    dataset = data.synth_linear(samples=32)
+    (row,) = evaluate(train(members, dataset), dataset, [polarization])
+    assert row["value"] is None
+    assert row["reason"].endswith("Got none of kl, variance, log_variance.")
 
 
 def test_refuses_axes_that_do_not_belong_together():

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from torch.func import jvp, vmap
+from torch.func import grad, jacfwd, jvp, vmap
 from torch.nn.functional import conv2d, conv_transpose2d
 
-from axiswise.numerics.convolution import down, up
+from axiswise.numerics import convolution
+from axiswise.numerics.convolution import down, pushed_up, transposed, up
 
 
 def normal(*shape, seed=0, dtype=torch.float64, device="cpu"):
@@ -51,6 +52,107 @@ def test_up_is_conv_transpose2d_of_each_member():
     odd = up(y, weight, size=(11, 11), stride=2, padding=1)
     expected = by_member(lambda a, w: conv_transpose2d(a, w, None, 2, 1, output_padding=1), y, weight)
     torch.testing.assert_close(odd, expected, rtol=1e-12, atol=1e-12)
+
+
+@st.composite
+def enlargements(draw):
+    """Samples, channels, image, kernel, stride, padding and output padding of a transposed convolution."""
+    kernel, small = (draw(st.tuples(st.integers(1, 5), st.integers(1, 5))) for _ in range(2))
+    stride, padding = draw(st.integers(1, 3)), draw(st.integers(0, 3))
+    extra = draw(st.tuples(st.integers(0, stride - 1), st.integers(0, stride - 1)))
+    sides = [(s - 1) * stride - 2 * padding + k + e for s, k, e in zip(small, kernel, extra, strict=True)]
+    assume(min(sides) > 0)
+    n, o, c = (draw(st.integers(1, 4)) for _ in range(3))
+    return (n, o, *small), (o, c, *kernel), stride, padding, extra
+
+
+@settings(deadline=None, max_examples=60)
+@given(enlargements(), st.integers(0, 99), st.sampled_from([1, 1 << 21]))
+def test_a_transposed_convolution_and_its_gradients_are_those_of_pytorch(sizes, seed, block):
+    """To the rounding of sums of 100 products at most, also where each sample is a part by itself."""
+    images, kernels, *how = sizes
+    tensors = [normal(*shape, seed=seed + k) for k, shape in enumerate((images, kernels, kernels[1:2]))]
+    tensors = [tensor.requires_grad_() for tensor in tensors]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convolution, "BLOCK_BYTES", block)
+        found = transposed(*tensors, *how)
+    expected = conv_transpose2d(*tensors, *how)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
+    weights = normal(*expected.shape, seed=seed + 3)
+    gradients = [torch.autograd.grad(result, tensors, weights) for result in (found, expected)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
+CASES = {
+    "numbers": ((3, 4, 5, 5), (4, 2, 3, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+    "lists": ((3, 4, 5, 5), (4, 2, 3, 3), {"stride": [2, 2], "padding": [1, 1], "output_padding": [1, 0]}),
+    "one entry": ((3, 4, 5, 5), (4, 2, 3, 3), {"stride": (2,)}),
+    "groups": ((3, 4, 5, 5), (4, 2, 3, 3), {"groups": 2}),
+    "dilation": ((3, 4, 5, 5), (4, 2, 3, 3), {"dilation": 2}),
+    "two strides": ((3, 4, 5, 5), (4, 2, 3, 3), {"stride": (2, 1)}),
+    "two paddings": ((3, 4, 5, 5), (4, 2, 3, 3), {"padding": (0, 1)}),
+    "one image": ((4, 5, 5), (4, 2, 3, 3), {}),
+    "no image": ((0, 4, 5, 5), (4, 2, 3, 3), {}),
+}
+BY_PRODUCTS = {"numbers", "lists", "one entry"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_products_do_not_cover_is_left_to_pytorch(name, monkeypatch):
+    calls, plain = [], convolution._by_products
+    monkeypatch.setattr(convolution, "_by_products", lambda *a: calls.append(1) or plain(*a))
+    images, kernels, how = CASES[name]
+    x, weight = normal(*images), normal(*kernels, seed=1)
+    torch.testing.assert_close(transposed(x, weight, **how), conv_transpose2d(x, weight, **how), rtol=1e-12, atol=1e-13)
+    assert bool(calls) == (name in BY_PRODUCTS)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"output_padding": 1}, {"padding": 9}, {"padding": -1}, {"stride": 0}, {"bias": torch.ones(3).double()}],
+    ids=str,
+)
+def test_what_pytorch_refuses_is_refused_in_its_words(how):
+    x, weight = normal(3, 4, 5, 5), normal(4, 2, 3, 3, seed=1)
+    with pytest.raises(RuntimeError) as expected:
+        conv_transpose2d(x, weight, **how)
+    with pytest.raises(RuntimeError) as found:
+        transposed(x, weight, **how)
+    assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("operator", [up, pushed_up])
+@pytest.mark.parametrize("which", ["images", "weights", "both"])
+def test_derivatives_in_many_directions_are_those_of_pytorch(operator, which):
+    """Also by weights that depend on the same variable as the images."""
+    x, weight, bias = normal(3, 4, 5, 5), normal(4, 2, 3, 3, seed=1), normal(2, seed=2)
+    moves, turns = normal(6, 3, 4, 5, 5, seed=3), normal(6, 4, 2, 3, 3, seed=4)
+
+    def pushed(convolve):
+        def function(t):
+            images = x if which == "weights" else x + torch.einsum("t,t...->...", t, moves)
+            weights = weight if which == "images" else weight + torch.einsum("t,t...->...", t, turns)
+            return convolve(images, weights, bias, 2, 1).tanh()
+
+        return jacfwd(function)(torch.zeros(6, dtype=torch.float64))
+
+    found = pushed(lambda *arguments: transposed(*arguments, operator=operator))
+    torch.testing.assert_close(found, pushed(conv_transpose2d), rtol=1e-12, atol=1e-13)
+
+
+def test_transforms_may_be_nested_around_a_transposed_convolution():
+    x, weight, other = normal(2, 3, 3, 3), normal(3, 2, 3, 3, seed=1), normal(2, 3, 3, 3, seed=2)
+
+    def second(convolve):
+        def slope(a):
+            return jvp(lambda b: convolve(b, weight, None, 2, 1).sin(), (a,), (other,))[1]
+
+        mixed = grad(lambda a: slope(a).square().sum())(x)
+        return jvp(slope, (x,), (other,))[1], mixed
+
+    for one, two in zip(second(transposed), second(conv_transpose2d), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])

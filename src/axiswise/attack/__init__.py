@@ -1,5 +1,6 @@
 """Small changes of a dataset that make VAEs entangle it: choose whom to foster, learn the change, judge it."""
 
+from axiswise.attack.arms import arms, to_choose_from
 from axiswise.attack.attack import Attack, attack
 from axiswise.attack.choose import Choice, Ranked, Ranking, choose, table
 from axiswise.attack.judge import Arms, Verdict, judge, judgement, verdicts
@@ -17,6 +18,7 @@ __all__ = [
     "Ranking",
     "Renderer",
     "Verdict",
+    "arms",
     "attack",
     "check_attack",
     "choose",
@@ -27,5 +29,6 @@ __all__ = [
     "manipulation",
     "save_change",
     "table",
+    "to_choose_from",
     "verdicts",
 ]

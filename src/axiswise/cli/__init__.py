@@ -9,6 +9,7 @@ from rich.console import Console
 
 from axiswise import __version__
 from axiswise.cli import bench, data, theory
+from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
 from axiswise.cli.interruption import interrupted
 from axiswise.cli.progress import Bars, Lines
@@ -31,6 +32,7 @@ app.command()(theory.theory)
 app.command("score", short_help="Score codes against factors that lie in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("verify", short_help="Run the papers' claims, published beside ours.")(verify)
+app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
 app.command("explain", short_help="Explain the latents of your own model.")(explain)
 
 

@@ -65,7 +65,8 @@ def _files(parts: "Mapping[str, tuple[Source, Source]]") -> "tuple[Source, ...]"
     return tuple(source for part in parts.values() for source in part)
 
 
-def _named(name: str, path: Path | None) -> "FactorDataset":
+def named(name: str, path: Path | None) -> "FactorDataset":
+    """The dataset of that name, of the user's own files where it is made of such."""
     datasets = _datasets()
     if name not in datasets:
         raise AxiswiseError(f"Expected the name of a dataset ({', '.join(datasets)}). Got {name!r}.")
@@ -128,7 +129,7 @@ def _references(make: Callable[..., Any]) -> str:
 @app.command()
 def get(name: Annotated[str, typer.Argument(help="Name of a dataset.")], path: PathOption = None) -> None:
     """Fetch, verify and prepare a dataset."""
-    dataset = _named(name, path)
+    dataset = named(name, path)
     kinds = [
         f"{factor.name} ({factor.kind}{f', {factor.size}' if factor.size else ''})" for factor in dataset.space.factors
     ]
@@ -144,7 +145,7 @@ def show(
     """Write a contact sheet of a dataset."""
     from axiswise.report import contact_sheet, scatter_sheet
 
-    dataset = _named(name, path)
+    dataset = named(name, path)
     picture = out or Path(f"{name}.png")
     images = len(dataset.shape) == 3
     index = dataset.sample(64 if images else 2000)

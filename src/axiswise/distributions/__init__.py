@@ -18,6 +18,7 @@ from axiswise.distributions.posteriors import (
     DiagonalParameters,
     Full,
     FullParameters,
+    Isotropic,
     Parameters,
     Posterior,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "Full",
     "FullParameters",
     "Gaussian",
+    "Isotropic",
     "Laplace",
     "Learnable",
     "LearnedGaussian",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 
 from axiswise.distributions import Parameters
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.activity import ACTIVE_BELOW
 from axiswise.numerics.gaussian import kl_from_standard_normal
 from axiswise.shapes import Array, Float, Int, Num, Tensor
@@ -156,7 +156,10 @@ def _read(history: Mapping[str, Array]) -> tuple[Tensor, Tensor, Tensor, Tensor]
     names = ("kl", "mean_square", "variance", "log_variance")
     missing = [name for name in names if name not in history]
     if missing:
-        raise AxiswiseError(f"`history` must hold {', '.join(names)}. Got none of {', '.join(missing)}.")
+        raise NotDefined(  # such as an autoencoder, which has no divergence to approximate
+            f"`history` must hold {', '.join(names)}, which objectives with a divergence record. "
+            f"Got none of {', '.join(missing)}."
+        )
     kl, mean_square, variance, log_variance = (torch.as_tensor(history[name]).detach().double() for name in names)
     for name, values in zip(names[1:], (mean_square, variance, log_variance), strict=True):
         if values.shape[:-1] != kl.shape or values.shape != mean_square.shape:

@@ -165,7 +165,9 @@ def test_figures_need_records(tmp_path):
         read(tmp_path)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("linear", "bent"))) for name in STUDIES]
+)
 def test_smoke_scale_is_judged_and_drawn(name, tmp_path):
     assert study_named(f"allen2024.{name}") is STUDIES[name]
     conduct(STUDIES[name], "smoke", tmp_path / "study")

@@ -1,4 +1,4 @@
-"""What sikka2019 prints and is not so, each with its counterexample: the printed formula against autograd or sampling."""
+"""What sikka2019 prints and is not so, each with its counterexample, against autograd, sampling or closed forms."""
 
 import math
 

@@ -384,7 +384,7 @@ def temperature() -> Iterator[Finding]:
         yield within(f"{told}: gradient there", np.abs(value(np.log(tempered))[1]).max(), 1e-14)
         shaken = (np.log(tempered) + 0.3 * np.random.default_rng(seed).normal(size=len(z)) for seed in range(20))
         lost = min(value(other)[0] for other in shaken) - value(np.log(tempered))[0]
-        yield true(f"{told}: twenty others are worse", lost > 1e-5, rule="by more than 1e-5")
+        yield true(f"{told}: twenty others are worse", bool(lost > 1e-5), rule="by more than 1e-5")
 
 
 def cor31() -> Iterator[Finding]:
@@ -557,12 +557,12 @@ def _bernoulli_above_one() -> Iterator[Finding]:
     on a grid that has the ends and the mean.
     """
     whole = {trials: special.binom(trials, np.arange(trials + 6)) for trials in (1, 2, 5, 10)}
-    measure = all((weights >= 0.0).all() and not weights[trials + 1 :].any() for trials, weights in whole.items())
+    measure = bool(all((weights >= 0.0).all() and not weights[trials + 1 :].any() for trials, weights in whole.items()))
     yield true("whole κ: the base measure has weights ≥ 0, none above κ", measure)
     sums = [abs(weights.sum() / 2.0**trials - 1.0) for trials, weights in whole.items()]
     yield within("whole κ: its sum against 2^κ", max(sums), 1e-14)
     broken = [special.binom(trials, np.arange(20)).min() for trials in (0.25, 0.9, 1.5, 2.5, 7.3, 1.0 / BETA)]
-    yield true("as printed, every β has such a likelihood: for other κ weights are negative", max(broken) < 0.0)
+    yield true("as printed, every β has such a likelihood: for other κ weights are negative", bool(max(broken) < 0.0))
     x, means, largest, ends = np.linspace(0.0, 1.0, 201), (0.1, 0.5, 0.8), [], True
     for mean in means:
         equal = np.stack([np.ones_like(x), x])
@@ -575,7 +575,7 @@ def _bernoulli_above_one() -> Iterator[Finding]:
     asked = [
         beta * mean * (1.0 - mean) - most for mean, most in zip(means, largest, strict=True) for beta in (1.1, 3.0)
     ]
-    yield true("as printed, β > 1 has a law of variance β m (1 − m): none on [0, 1]", min(asked) > 1e-3)
+    yield true("as printed, β > 1 has a law of variance β m (1 − m): none on [0, 1]", bool(min(asked) > 1e-3))
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,7 @@ def _theorem_3(rows: Records) -> Figure:
         for shift, colour, (_, distances) in zip((-0.13, 0.13), (WARM, ACCENT), sorted(found.items()), strict=False):
             _dots(axis, place + shift, list(distances.values()), colour)
     axis.set_yscale("log")
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0e}")
     axis.set_xticks(range(len(pairs)), list(pairs))
     axis.set_title("distance of a VAE of noise βσ² from the β-VAE of noise σ², relative")
     times = sorted({row["steps"] for row in next(iter(rows.values()))})
@@ -166,8 +167,7 @@ def _figure_2(rows: Records) -> Figure:
         if found:
             axis.scatter(*np.array(found["detail"]["points"]).T, s=5, color="#c81e1e", linewidths=0)
         axis.set_aspect("equal")
-        axis.set_xticks([])
-        axis.set_yticks([])
+        axis.set_axis_off()
         told = printed.get(beta, "not in the figure").replace(" of ", "\nof ").replace(", closely", ",\nclosely")
         axis.set_title(f"β = {beta:g}\n{told}", fontsize=8)
     for axis in axes[1]:
@@ -190,6 +190,7 @@ def _figure_2(rows: Records) -> Figure:
     count.set_title("distinct reconstructions")
     distance.set_title("distance of reconstructions")
     _legend(distance, {"from their points": ACCENT, "from circles' centres": WARM, "from the centroid": MUTED})
+    distance.legend(loc="center left", bbox_to_anchor=(0.02, 0.6))
     return figure
 
 

@@ -191,16 +191,16 @@ def table_s4(scale: Scale) -> list[Run]:
 
     The default raises β to 1e-2, at which alignment takes ten thousand steps instead of hundreds of thousands.
     """
-    beta, batch, steps, rate = {
-        "smoke": (1e-2, 512, 100, 0.1),
-        "default": (1e-2, 512, 10_000, 0.1),
-        "paper": (1e-4, BATCH, 375_000, 1e-3),
+    beta, steps, rate = {
+        "smoke": (1e-2, 100, 0.1),
+        "default": (1e-2, 10_000, 0.1),
+        "paper": (1e-4, 375_000, 1e-3),
     }[scale]
     members = grid(
         model=linear(3, 2, likelihood=SQUARED_ERROR),
         objective=BetaVAE(beta=beta),
         optimizer=Adam(lr=rate if scale == "paper" else Cosine(rate, 0.0, steps)),
-        batch=batch,
+        batch=BATCH,
         steps=steps,
         seed=range(2 if scale == "smoke" else 20),
     )

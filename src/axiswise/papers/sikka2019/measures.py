@@ -246,7 +246,7 @@ def searched_tie(
         _search(first, second, precision.cpu().numpy())
         for first, second in zip(moments.cpu().numpy(), cross.cpu().numpy(), strict=True)
     ]
-    least, plain = (torch.tensor(column).to(constant) for column in zip(*costs, strict=True))
+    least, plain = (torch.tensor(column, dtype=torch.float64).to(constant) for column in zip(*costs, strict=True))
     return SearchedError(0.5 * (least + constant), 0.5 * (plain + constant))
 
 

@@ -119,8 +119,8 @@ def figure_1(scale: Scale) -> list[Run]:
     paper solves eq 23 numerically and trains nothing.
 
     TIE is far more sensitive than the objective: a correlation of 0.1 between the two codes takes a nat and more off
-    the least TIE and costs a hundredth in the objective. Trained curves of TIE therefore lie a little below theory's, the
-    more so the smaller β; after 4000 steps they did not yet tell β = 0.1 from 1.
+    the least TIE and costs a hundredth in the objective. Trained curves of TIE therefore lie a little below theory's,
+    the more so the smaller β; after 4000 steps they did not yet tell β = 0.1 from 1.
     """
     seeds, steps = (2, 30) if scale == "smoke" else (8, 8000)
     matrix = figure_1_problem().mixing

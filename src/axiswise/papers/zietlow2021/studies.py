@@ -26,7 +26,7 @@ RESTARTS, JUDGES = range(300, 316), range(200, 220)
 
 
 def small_attack(scale: Scale) -> list[Run]:
-    """A change of 0.15 in the pixels takes disentanglement away from β-VAEs, noise of 0.15 does not (zietlow2021 4).
+    """A change of 0.15 in the pixels makes β-VAEs entangle; noise of the same size does much less (zietlow2021 4.2).
 
     Soft discs on 16 × 16 pixels move across, half as far down, and grow: places and size are three factors. Of sixteen
     β-VAEs the most and the least disentangled are chosen, and a change of the images is learned, a function of the

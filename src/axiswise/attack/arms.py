@@ -1,0 +1,111 @@
+"""Who is attacked, and who is trained on the changed data: the six objectives of the paper with its weights."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import nn
+
+from axiswise.data import FactorDataset
+from axiswise.distributions import Bernoulli, Deterministic, Diagonal
+from axiswise.errors import AxiswiseError
+from axiswise.models import VAE, conv64, mlp
+from axiswise.numerics.optimizers import Adam
+from axiswise.objectives import PCL, Autoencoder, BetaTCVAE, BetaVAE, FactorVAE, Objective, SlowVAE
+from axiswise.population import Member, grid
+
+PIXELS = 64 * 64  # of the images that the published weights are for
+OBJECTIVES = ("beta-vae", "factor-vae", "beta-tcvae", "slow-vae", "pcl", "autoencoder")
+
+
+class Weights(NamedTuple):
+    """The main weight of each objective that has one."""
+
+    beta: float
+    adversary: float
+    total_correlation: float
+    slow: float
+
+
+DSPRITES, SHAPES3D = Weights(8.0, 35.0, 6.0, 1.0), Weights(32.0, 7.0, 32.0, 1.0)
+
+
+def weights(dataset: FactorDataset) -> Weights:
+    """The published weights for dSprites and Shapes3D; for others those of dSprites, in proportion to the pixels.
+
+    References:
+        Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, Table 6.
+
+    Example:
+        >>> from axiswise.data import small_sprites
+        >>> weights(small_sprites())
+        Weights(beta=0.5, adversary=2.1875, total_correlation=0.375, slow=0.0625)
+    """
+    if dataset.name == "shapes3d":
+        return SHAPES3D
+    return Weights(*(weight * min(1.0, dataset.numel / PIXELS) for weight in DSPRITES))
+
+
+def network(dataset: FactorDataset, objective: Objective) -> VAE:
+    """A VAE with a latent for each factor: convolutional for images of 64 × 64 pixels, fully connected for others."""
+    posterior = Deterministic() if isinstance(objective, Autoencoder | PCL) else Diagonal()
+    if dataset.shape[-2:] == (64, 64):
+        return conv64(dataset.shape[0], len(dataset.space), posterior=posterior)
+    if len(dataset.shape) != 3:
+        raise AxiswiseError(f"The attack is on images (c, h, w). Got observations of shape {dataset.shape}.")
+    widths = {"encoder": (64, 64), "decoder": (64, 64), "activation": (nn.Tanh, nn.Tanh)}
+    return mlp(dataset.shape, len(dataset.space), **widths, posterior=posterior, likelihood=Bernoulli())
+
+
+def restarts(dataset: FactorDataset, objective: Objective, *, steps: int, seeds: Sequence[int]) -> list[Member]:
+    """An objective once for each seed, at a rate of 1e-4, or of 1e-3 where the network is a small one."""
+    convolves = dataset.shape[-2:] == (64, 64)
+    return grid(
+        model=network(dataset, objective),
+        objective=objective,
+        optimizer=Adam(lr=1e-4 if convolves else 1e-3),
+        batch=64,
+        steps=steps,
+        seed=list(seeds),
+    )
+
+
+def arms(
+    dataset: FactorDataset, *, steps: int, seeds: Sequence[int], objectives: Sequence[str] = OBJECTIVES
+) -> dict[str, list[Member]]:
+    """Members of several objectives by name, as `judge` takes them.
+
+    Arguments:
+        dataset: What they will be trained on.
+        steps: How long.
+        seeds: A member of each objective for each of them.
+        objectives: Names of objectives.
+
+    Example:
+        >>> from axiswise.data import small_sprites
+        >>> {name: len(found) for name, found in arms(small_sprites(), steps=10, seeds=range(3)).items()}
+        {'beta-vae': 3, 'factor-vae': 3, 'beta-tcvae': 3, 'slow-vae': 3, 'pcl': 3, 'autoencoder': 3}
+        >>> arms(small_sprites(), steps=10, seeds=range(3), objectives=["vae"])
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: Expected names of objectives (beta-vae, factor-vae, ...). Got vae.
+    """
+    unknown = [name for name in objectives if name not in OBJECTIVES]
+    if unknown:
+        raise AxiswiseError(f"Expected names of objectives ({', '.join(OBJECTIVES)}). Got {', '.join(unknown)}.")
+    found = weights(dataset)
+    described: dict[str, Objective] = {
+        "beta-vae": BetaVAE(found.beta),
+        "factor-vae": FactorVAE(found.adversary),
+        "beta-tcvae": BetaTCVAE(found.total_correlation),
+        "slow-vae": SlowVAE(found.slow),
+        "pcl": PCL(),
+        "autoencoder": Autoencoder(),
+    }
+    return {name: restarts(dataset, described[name], steps=steps, seeds=seeds) for name in objectives}
+
+
+def to_choose_from(dataset: FactorDataset, *, steps: int, seeds: Sequence[int]) -> list[Member]:
+    """β-VAEs to choose from: those that will be judged, and as many with half their β, which prune less."""
+    beta = weights(dataset).beta
+    return [
+        member for share in (1.0, 0.5) for member in restarts(dataset, BetaVAE(share * beta), steps=steps, seeds=seeds)
+    ]

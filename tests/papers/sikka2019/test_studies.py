@@ -1,0 +1,47 @@
+"""The studies of sikka2019 at smoke scale, their judges and their pictures."""
+
+import pytest
+
+from axiswise.errors import AxiswiseError
+from axiswise.evaluation import conduct
+from axiswise.papers.sikka2019.claims import CLAIMS
+from axiswise.papers.sikka2019.figures import FIGURES, main, read
+from axiswise.papers.sikka2019.studies import STUDIES
+
+
+def test_every_study_has_its_pictures():
+    assert set(FIGURES) == set(STUDIES)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_smoke_scale_runs_and_is_judged_and_drawn(name, tmp_path, capsys):
+    conduct(STUDIES[name], "smoke", tmp_path / "study", name=f"sikka2019.{name}")
+    rows = read(tmp_path / "study")
+    assert set(rows) == {run.name for run in STUDIES[name]("smoke")}
+    values = [row for part in rows.values() for row in part]
+    assert all(row["value"] is not None for row in values if row["measure"] != "motions"), values
+    judged = [list(part.judge(rows)) for claim in CLAIMS for part in claim.trained if part.study == f"sikka2019.{name}"]
+    assert judged
+    assert all(findings for findings in judged)
+    main([str(tmp_path / "study"), str(tmp_path / "out")])
+    (picture,) = (tmp_path / "out").iterdir()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert str(picture) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_studies_say_what_they_cost(name):
+    told = STUDIES[name].__doc__ or ""
+    assert f"Command: ``axiswise run sikka2019.{name}" in told
+    assert "Cost:" in told
+    assert "Published" in told
+
+
+def test_messages(tmp_path):
+    with pytest.raises(AxiswiseError, match=r"Expected the study's folder and a folder to write into\. Got a"):
+        main(["a"])
+    with pytest.raises(AxiswiseError, match=r"Expected the folder of a study of sikka2019\. Got .*no records"):
+        read(tmp_path)
+    (tmp_path / "study.json").write_text('{"format": "axiswise-study-1", "study": "quickstart"}')
+    with pytest.raises(AxiswiseError, match=r"Expected the folder of one of propositions, .* Got that of 'quickstart'"):
+        main([str(tmp_path), str(tmp_path / "out")])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch.func import grad, jacfwd, jvp, vmap
 from torch.nn.functional import conv2d, conv_transpose2d
 
+from axiswise.errors import AxiswiseError
 from axiswise.numerics import convolution
 from axiswise.numerics.convolution import down, pushed_up, transposed, up
 
@@ -110,7 +111,14 @@ def test_what_products_do_not_cover_is_left_to_pytorch(name, monkeypatch):
 
 @pytest.mark.parametrize(
     "how",
-    [{"output_padding": 1}, {"padding": 9}, {"padding": -1}, {"stride": 0}, {"bias": torch.ones(3).double()}],
+    [
+        {"output_padding": 1},
+        {"stride": (2, 2, 2)},
+        {"padding": 9},
+        {"padding": -1},
+        {"stride": 0},
+        {"bias": torch.ones(3).double()},
+    ],
     ids=str,
 )
 def test_what_pytorch_refuses_is_refused_in_its_words(how):
@@ -139,6 +147,12 @@ def test_derivatives_in_many_directions_are_those_of_pytorch(operator, which):
 
     found = pushed(lambda *arguments: transposed(*arguments, operator=operator))
     torch.testing.assert_close(found, pushed(conv_transpose2d), rtol=1e-12, atol=1e-13)
+
+
+def test_the_operator_itself_is_mapped_over_images_alone():
+    y, weight = normal(3, 1, 2, 4, 5, 5), normal(3, 1, 4, 2, 3, 3, seed=1)
+    with pytest.raises(AxiswiseError, match=r"`axiswise::up` is mapped over images alone"):
+        vmap(lambda a, w: torch.ops.axiswise.up(a, w, None, None, 1, 0, 7, 7, False))(y, weight)
 
 
 def test_transforms_may_be_nested_around_a_transposed_convolution():

@@ -30,6 +30,7 @@ from torch.autograd.forward_ad import make_dual, unpack_dual
 from torch.nn.functional import conv2d, conv_transpose2d
 from torch.nn.grad import conv2d_weight
 
+from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
 BLOCK_BYTES = 1 << 21  # of columns that `up` makes at a time on a CPU: they should not leave its caches
@@ -262,6 +263,8 @@ def pushed_up(
 
 def _more_samples(info: Any, in_dims: tuple[Any, ...], y: Tensor, *rest: Any) -> tuple[Tensor, int]:
     """The operator mapped over images alone, as `pushed_up` needs it."""
+    if in_dims[0] is None or any(dimension is not None for dimension in in_dims[1:4]):
+        raise AxiswiseError("`axiswise::up` is mapped over images alone. Got other mapped tensors; use `up`.")
     found = torch.ops.axiswise.up(_to_samples(y, in_dims[0]), *rest)
     return found.unflatten(1, (info.batch_size, -1)), 1
 
@@ -285,7 +288,7 @@ def transposed(
 
     .. math:: x_{nchw} = b_c + \sum_{okl} \sum_{si + k - p = h,\ sj + l - p = w} W_{ockl}\, y_{noij}
 
-    It does for images in a batch, of the type of the weights, in one group without dilation, with the same stride and
+    That is for images in a batch, of the type of the weights, in one group without dilation, with the same stride and
     padding in both directions. All else, what PyTorch refuses included, is left to PyTorch.
 
     Arguments:
@@ -306,12 +309,14 @@ def transposed(
     (step, *steps), (zeros, *sides) = {*_pair(stride)}, {*_pair(padding)}
     extra, spread = _pair(output_padding), _pair(dilation)
     suits = (
-        not steps
+        all(isinstance(each, int) or len(each) <= 2 for each in (stride, padding, output_padding, dilation))
+        and not steps
         and not sides
         and (groups, *spread) == (1, 1, 1)
         and x.ndim == weight.ndim == 4
         and x.dtype == weight.dtype
         and x.shape[1] == weight.shape[0]
+        and (bias is None or bias.shape == weight.shape[1:2])
         and min(zeros, *extra) >= 0
         and max(extra) < step
         and 0 not in x.shape

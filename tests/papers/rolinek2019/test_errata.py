@@ -40,7 +40,10 @@ def test_equation_25_halves_the_budget():
     assert -math.log(first) - math.log(second) == pytest.approx(budget)
     assert bound == pytest.approx(50 * first + 3 * second)
     assert bound == pytest.approx(10.47, abs=0.005)
-    printed, best = example["bound"] * math.exp(-budget), noise_allocation(matrix, budget, per_sample=True).objective.item()
+    printed, best = (
+        example["bound"] * math.exp(-budget),
+        noise_allocation(matrix, budget, per_sample=True).objective.item(),
+    )
     assert printed == pytest.approx(4.47, abs=0.01)
     assert best == pytest.approx(9.90, abs=0.005)
     assert printed < best  # below what any rotation attains
@@ -55,7 +58,13 @@ def test_dead_latents_lift_the_distance():
 
 
 def test_random_decoders_are_uniform_matrices():
-    sizes = {"linear": (3, 2), "non-linear": (6, 2), "dsprites": (4096, 5), "mnist": (784, 6), "fashion-mnist": (784, 6)}
+    sizes = {
+        "linear": (3, 2),
+        "non-linear": (6, 2),
+        "dsprites": (4096, 5),
+        "mnist": (784, 6),
+        "fashion-mnist": (784, 6),
+    }
     cells = [cell for key, cell in published().items() if key[1] == "random" and key[0] in sizes]
     assert len(cells) == 5
     for cell in cells:

@@ -153,7 +153,9 @@ def test_plain_vaes_lose_what_theory_says():
 
     def kept(*counts):
         betas = (0.1, 0.3, 1.0)
-        own = [entry for beta, n in zip(betas, counts, strict=True) for entry in rows_of("dto", 0.1, beta=beta, active=n)]
+        own = [
+            entry for beta, n in zip(betas, counts, strict=True) for entry in rows_of("dto", 0.1, beta=beta, active=n)
+        ]
         return decisions(overprune({"linear/beta": own}))
 
     assert kept(2, 1, 0) == ["holds"] * 3
@@ -270,7 +272,7 @@ def test_figure_3_tells_pooled_from_within():
 
 def test_a_correlation_against_numpy():
     first, second = np.random.default_rng(0).normal(size=(2, 30))
-    found = correlation(first, second + first)
+    found = correlation(first.tolist(), (second + first).tolist())
     assert found.estimate == pytest.approx(np.corrcoef(first, second + first)[0, 1], rel=1e-12)
     assert found.low < found.estimate < found.high
     assert math.isnan(correlation([1.0, math.nan], [1.0, 2.0]).low)

@@ -16,7 +16,10 @@ def test_the_printed_cells_are_those_of_the_tables():
     cells = document()["cell"]
     assert len(cells) == 14 + 9 + 4 + 4 + 10 + 6  # Table 2: synthetic, dSprites, two of digits; Table 1; Table S4
     found = published()
-    assert (found["non-linear", "beta-vae", "dto"].mean, found["non-linear", "beta-vae", "dto"].deviation) == (0.18, 0.02)
+    assert (found["non-linear", "beta-vae", "dto"].mean, found["non-linear", "beta-vae", "dto"].deviation) == (
+        0.18,
+        0.02,
+    )
     assert found["gently-bent", "beta-vae", "dto"] == found["non-linear", "beta-vae", "dto"]
     assert found["linear", "ten-latents", "polarization"].mean == 0.967
     assert found["dsprites", "vae", "disentanglement"].mean == 0.21

@@ -23,7 +23,7 @@ def conducted(study, name, out, keep=lambda run: True):
 
 
 def check(name, folder):
-    """Every claim about the study is judged, and every picture drawn, twice with the same bytes."""
+    """Every claim about the study is judged, and every picture drawn."""
     rows = read(folder)
     parts = [part for claim in CLAIMS for part in claim.trained if part.study == f"rolinek2019.{name}"]
     assert parts
@@ -32,7 +32,6 @@ def check(name, folder):
     drawn = FIGURES[name](folder)
     assert set(drawn) == PICTURES.get(name, {f"{name}.png"})
     assert all(picture.startswith(b"\x89PNG") for picture in drawn.values())
-    assert FIGURES[name](folder) == drawn
     return rows
 
 
@@ -42,7 +41,9 @@ def test_a_study_runs_is_judged_and_drawn(name, tmp_path):
 
 
 def test_the_regime_is_measured_for_every_threshold(tmp_path):
-    rows = check("table_1", conducted(STUDIES["table_1"], "table_1", tmp_path, lambda run: run.name.startswith("linear")))
+    rows = check(
+        "table_1", conducted(STUDIES["table_1"], "table_1", tmp_path, lambda run: run.name.startswith("linear"))
+    )
     shares = {row["measure"] for row in rows["linear/ten-latents"]}
     assert {f"polarized_regime(active_below={threshold})" for threshold in (0.5, 0.8, 0.9)} <= shares
 

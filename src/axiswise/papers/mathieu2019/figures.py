@@ -1,143 +1,110 @@
-"""Figures of mathieu2019, and the directions they are judged by, from the folder of a study.
-
-Command: ``python -m axiswise.papers.mathieu2019.figures runs/mathieu2019.figure_3-default OUT``.
-"""
+"""Pictures of mathieu2019's studies, drawn from records alone: Figures 2, 3 and 4, and one for each other study."""
 
 import math
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 
-from axiswise.data import pinwheel
 from axiswise.errors import AxiswiseError
-from axiswise.numerics.schedules import hyperparameters, value_at
-from axiswise.papers.mathieu2019.studies import ALPHAS, BETAS
-from axiswise.population import Population, load
-from axiswise.records import mean_interval, read_rows, write_bytes, write_json
-from axiswise.report.figures.style import SEQUENCE, WIDTH, picture
+from axiswise.evaluation.evaluate import name_of
+from axiswise.papers.mathieu2019.claims import cells
+from axiswise.papers.mathieu2019.measures import BATCHES, FRAME, densities
+from axiswise.papers.mathieu2019.studies import (
+    ALPHAS,
+    BETAS,
+    DIVERGENCES,
+    ENTROPY_BETAS,
+    ESTIMATOR_BETAS,
+    NEAR_DISCREPANCY,
+    SPARSE_PRIORS,
+    SQUARED_DISCREPANCY,
+    STRONG,
+)
+from axiswise.records import mean_interval, read_rows
+from axiswise.report.figures.style import ACCENT, MUTED, SEQUENCE, WIDTH, picture
 
-RUN = "pinwheel/alpha-beta"
-EDGE = (-0.75, 1.75)
-CELLS = 120
-
-
-class Direction(NamedTuple):
-    """One published direction, judged.
-
-    Arguments:
-        statement: What the paper says.
-        rule: What must hold for it to count; every interval is a 95 % Student t interval over seeds.
-        found: The worst interval of those the rule is about: (setting, mean, low, high).
-        holds: Whether the rule holds.
-    """
-
-    statement: str
-    rule: str
-    found: tuple[str, float, float, float]
-    holds: bool
+Records = Mapping[str, Sequence[Mapping[str, Any]]]
+WARM, GREEN, PLUM = "#c2410c", "#2f855a", "#805ad5"
 
 
-def interval(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
-    """Mean and its 95 % Student t interval.
-
-    Example:
-        >>> [round(bound, 3) for bound in interval([1.0, 2.0, 3.0])]
-        [2.0, -0.484, 4.484]
-    """
-    found = mean_interval(np.asarray(values))
-    return found.estimate, found.low, found.high
+def figure_3(folder: Path) -> dict[str, bytes]:
+    """Figure 3: densities over α and β, and the quantities they are judged by."""
+    return {"figure_3.png": _figure_3(read(folder))}
 
 
-def directions(rows: Sequence[dict[str, Any]]) -> list[Direction]:
-    """The four directions of Figure 3, from the rows of the study; differences are paired by seed."""
-    information = _table(rows, "overlap", None)
-    inclusive = _table(rows, "overlap", "inclusive")
-    share = _table(rows, "largest_mode", None)
-    low, high, strong = BETAS[0], BETAS[-1], ALPHAS[-1]
-    best = min(BETAS[:-1], key=lambda beta: float(np.mean(inclusive[0.0, beta])))
-    falls = {f"α = {a:g}": interval(information[a, high] - information[a, low]) for a in ALPHAS}
-    matches = {f"β = {b:g}": interval(inclusive[strong, b] - inclusive[0.0, b]) for b in BETAS}
-    rises = {f"β = {high:g} against {best:g}": interval(inclusive[0.0, high] - inclusive[0.0, best])}
-    spread = {f"β = {b:g}": interval(share[strong, b]) for b in BETAS}
-    return [
-        _judged(
-            "Overlap grows with β", f"I(x; z) at β = {high:g} less that at {low:g} is below 0 at every α", falls, 0.0
-        ),
-        _judged(
-            "α improves the match", f"KL(p ‖ q) at α = {strong:g} less that at 0 is below 0 at every β", matches, 0.0
-        ),
-        _judged(
-            "Too large a β worsens the match",
-            f"at α = 0, KL(p ‖ q) at β = {high:g} less that at the best smaller β is above 0",
-            rises,
-            0.0,
-            above=True,
-        ),
-        _judged(
-            "A large α does not collapse encodings to a mode",
-            f"at α = {strong:g} the most popular of four modes has less than half of the encodings at every β",
-            spread,
-            0.5,
-        ),
-    ]
+def divergences(folder: Path) -> dict[str, bytes]:
+    """Every divergence of objective (7) with its term and without, and L_{H,β} beside the β-VAE."""
+    rows = read(folder)
+    return {"divergences.png": _divergences(rows), "entropy.png": _entropy(rows)}
 
 
-def _judged(
-    statement: str, rule: str, found: dict[str, tuple[float, float, float]], bound: float, *, above: bool = False
-) -> Direction:
-    """The direction with its worst interval, which must lie below the bound, or above it."""
-    setting = min(found, key=lambda key: found[key][1]) if above else max(found, key=lambda key: found[key][2])
-    mean, low, high = found[setting]
-    return Direction(statement, rule, (setting, mean, low, high), low > bound if above else high < bound)
+def appendix_c(folder: Path) -> dict[str, bytes]:
+    """The minibatch estimator of the aggregate's entropy by the size of batches."""
+    return {"appendix_c.png": _appendix_c(read(folder))}
 
 
-def _table(rows: Sequence[dict[str, Any]], measure: str, field: str | None) -> dict[tuple[float, float], np.ndarray]:
-    """A measure by (α, β): the values of all seeds, in the order of the seeds."""
-    cells: dict[tuple[float, float], dict[int, float]] = {}
-    for row in rows:
-        if row["measure"] == measure:
-            cell = (row["hyperparameters"]["alpha"], row["hyperparameters"]["beta"])
-            value = row["value"] if field is None else row["detail"][field]
-            cells.setdefault(cell, {})[row["seed"]] = math.nan if value is None else value
-    return {cell: np.array([values[seed] for seed in sorted(values)]) for cell, values in cells.items()}
+def discussion(folder: Path) -> dict[str, bytes]:
+    """What a wide and a narrow latent tell."""
+    return {"discussion.png": _discussion(read(folder))}
+
+
+def figure_2_top(folder: Path) -> dict[str, bytes]:
+    """Figure 2, top: score against reconstruction over β, by prior."""
+    return {"figure_2_top.png": _figure_2_top(read(folder))}
+
+
+def figure_2_bottom(folder: Path) -> dict[str, bytes]:
+    """Figure 2, bottom: score against reconstruction over degrees of freedom."""
+    return {"figure_2_bottom.png": _figure_2_bottom(read(folder))}
+
+
+def figure_4(folder: Path) -> dict[str, bytes]:
+    """Figure 4: sparsity, reconstruction and divergence over α; one picture for each set of images."""
+    rows = read(folder)
+    groups = sorted({name.partition("/")[0] for name in rows})
+    return {f"figure_4_{group}.png": _figure_4(rows, group) for group in groups}
+
+
+def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The rows of every run in the folder of a study, by the run's name."""
+    found = {
+        path.parent.relative_to(folder).as_posix(): read_rows(path) for path in sorted(folder.rglob("records.jsonl"))
+    }
+    if not found:
+        raise AxiswiseError(f"Expected the folder of a study of mathieu2019. Got {folder}, which has no records.")
+    return found
 
 
 @picture
-def figure_3(densities: dict[tuple[float, float], np.ndarray], rows: Sequence[dict[str, Any]]) -> Figure:
-    """Densities of the aggregate posterior over the grid of α and β, and the two quantities they are judged by."""
+def _figure_3(records: Records) -> Figure:
+    rows = [row for own in records.values() for row in own]
     figure = Figure(figsize=(WIDTH, 8.4), layout="constrained")
     halves: Any = figure.subfigures(2, 1, height_ratios=(1.7, 1.0))
-    cell = ((EDGE[1] - EDGE[0]) / CELLS) ** 2
     axes = halves[0].subplots(len(ALPHAS), len(BETAS), squeeze=False)
-    for row, alpha in enumerate(reversed(ALPHAS)):
+    halves[0].suptitle("density of the aggregate posterior, lowest seed", fontsize=10)
+    kept = _lowest_seed(rows, "aggregate_density")
+    for line, alpha in enumerate(reversed(ALPHAS)):
         for column, beta in enumerate(BETAS):
-            axis = axes[row, column]
-            axis.imshow(np.sqrt(densities[alpha, beta]), origin="lower", extent=(*EDGE, *EDGE), cmap="magma")
-            axis.set_xticks([0, 1] if row == len(ALPHAS) - 1 else [])
-            axis.set_yticks([0, 1] if column == 0 else [])
-            axis.grid(visible=False)
-            if (inside := densities[alpha, beta].sum() * cell) < 0.5:
-                axis.text(0.5, 0.5, f"{inside:.0%} of the mass\nin the frame", color="white", ha="center", va="center")
-            if row == 0:
-                axis.set_title(f"β = {beta:g}")
+            _density(axes[line, column], kept.get((alpha, beta)))
+            axes[line, column].set_xticks([0, 1] if line == len(ALPHAS) - 1 else [])
+            axes[line, column].set_yticks([0, 1] if column == 0 else [])
+            if line == 0:
+                axes[line, column].set_title(f"β = {beta:g}")
             if column == 0:
-                axis.set_ylabel(f"α = {alpha:g}")
+                axes[line, column].set_ylabel(f"α = {alpha:g}")
     charts = halves[1].subplots(1, 2)
     for axis, field, label in (
         (charts[0], None, "information I(x; z), nats: less is more overlap"),
         (charts[1], "inclusive", "KL(p ‖ q), nats: less is a better match"),
     ):
-        table = _table(rows, "overlap", field)
+        table = cells(rows, "overlap", field)
         for number, alpha in enumerate(ALPHAS):
             colour = SEQUENCE(number / (len(ALPHAS) - 1))
-            bounds = np.array([interval(table[alpha, beta]) for beta in BETAS])
-            axis.plot(BETAS, bounds[:, 0], marker="o", markersize=3, color=colour, label=f"α = {alpha:g}")
-            axis.fill_between(BETAS, bounds[:, 1], bounds[:, 2], color=colour, alpha=0.2, linewidth=0)
+            bounds = [_bounds(table.get((alpha, beta), {}).values()) for beta in BETAS]
+            _band(axis, BETAS, bounds, colour, f"α = {alpha:g}")
         axis.set(xscale="log", xlabel="β", title=label)
         axis.set_xticks(BETAS, [f"{beta:g}" for beta in BETAS])
         axis.minorticks_off()
@@ -148,39 +115,268 @@ def figure_3(densities: dict[tuple[float, float], np.ndarray], rows: Sequence[di
     return figure
 
 
-def aggregate_densities(folder: Path) -> dict[tuple[float, float], np.ndarray]:
-    """q(z) of the member of the lowest seed in each cell of the grid, on a square of the latent plane."""
-    population, dataset = load(folder / RUN), pinwheel()
-    x = dataset.x(torch.arange(len(dataset)))
-    axis = torch.linspace(*EDGE, CELLS)
-    points = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), -1).flatten(0, 1)
-    found: dict[tuple[float, float], np.ndarray] = {}
-    for trained in sorted(population.trained, key=lambda trained: trained.member.seed):
-        values = hyperparameters(trained.member.objective)
-        cell = (value_at(values["alpha"], 0), value_at(values["beta"], 0))
-        if cell not in found:
-            density = Population([trained]).encode(x).log_densities(points[None]).exp().mean(-1)
-            found[cell] = density.reshape(CELLS, CELLS).numpy()
+def _density(axis: Any, row: Mapping[str, Any] | None) -> None:
+    """One aggregate posterior, dark to bright by the root of its density."""
+    axis.grid(visible=False)
+    if row is None or row["value"] is None:
+        return
+    found = densities(row["detail"]["roots"], row["detail"]["largest"])
+    axis.imshow(np.sqrt(found), origin="lower", extent=(*FRAME, *FRAME), cmap="magma", interpolation="bicubic")
+    if row["value"] < 0.5:
+        axis.text(0.5, 0.5, f"{row['value']:.0%} of the mass\nin the frame", color="white", ha="center", va="center")
+
+
+@picture
+def _divergences(rows: Records) -> Figure:
+    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+    axes: Any = figure.subplots(1, 5)
+    names = list(DIVERGENCES)
+    shown = (
+        ("KL(p ‖ q)", "overlap", "inclusive", ("inclusive-mean", "inclusive-sum")),
+        ("KL(q ‖ p)", "overlap", "exclusive", ("exclusive",)),
+        ("MMD, p = 1", name_of(NEAR_DISCREPANCY), None, ("mmd-1",)),
+        ("MMD, p = 2", name_of(SQUARED_DISCREPANCY), None, ("mmd-2",)),
+        ("moments", "moments", None, ("moments",)),
+    )
+    for number, (axis, (title, measure, field, own)) in enumerate(zip(axes, shown, strict=True)):
+        for place, name in enumerate(names):
+            colour = ACCENT if name in own else WARM if name == "none" else MUTED
+            _dots(axis, -place, _column(rows, f"divergences/{name}", measure, field), colour)
+        axis.set_yticks([-place for place in range(len(names))], names if number == 0 else [""] * len(names))
+        axis.set_title(title)
+        if number < 2:
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axis.minorticks_off()
+    figure.suptitle(
+        "distance of the aggregate from the prior, by what was trained: nothing (orange), itself (blue), another",
+        fontsize=10,
+    )
+    return figure
+
+
+@picture
+def _entropy(rows: Records) -> Figure:
+    figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
+    axes: Any = figure.subplots(1, 3)
+    runs = {"beta-vae": ("β-VAE", WARM, -0.12), "entropy-regularised": ("L_H", ACCENT, 0.12)}
+    for axis, (title, measure, field) in zip(
+        axes,
+        (
+            ("I(x; z), nats", "overlap", None),
+            ("E log p(x | z), nats", "elbo", "reconstruction"),
+            ("mean log σ²", "mean_log_variance", None),
+        ),
+        strict=True,
+    ):
+        for name, (_, colour, shift) in runs.items():
+            for place, beta in enumerate(ENTROPY_BETAS):
+                found = _column(rows, f"entropy/{name}", measure, field, beta=beta)
+                _dots(axis, place + shift, found, colour, upright=True)
+        axis.set_xticks(range(len(ENTROPY_BETAS)), [f"β = {beta:g}" for beta in ENTROPY_BETAS])
+        axis.set_title(title)
+    usual = mean_interval(_column(rows, "entropy/beta-vae", "mean_log_variance", beta=ENTROPY_BETAS[-1]))
+    level = usual.estimate + math.log(ENTROPY_BETAS[-1])
+    if math.isfinite(level):
+        axes[2].plot([0.7, 1.3], [level] * 2, color=MUTED, linestyle="--", linewidth=0.8, label="β-VAE's + log β")
+    for label, colour, _ in runs.values():
+        axes[2].plot([], [], "o", color=colour, markersize=3, label=label)
+    axes[2].legend(loc="lower right")
+    return figure
+
+
+@picture
+def _appendix_c(rows: Records) -> Figure:
+    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
+    axes: Any = figure.subplots(1, 3)
+    run, titles = "estimator/pinwheel", ("hardly any overlap", "much overlap")
+    points = next((row["points"] for row in rows.get(run, ())), 0)
+    for axis, beta, title in zip(axes, ESTIMATOR_BETAS, titles, strict=False):
+        truth, ceiling = (_column(rows, run, "batch_estimates", field, beta=beta) for field in (None, "ceiling"))
+        estimates, negative = (
+            [_column(rows, run, "batch_estimates", field, beta=beta, place=place) for place in range(len(BATCHES))]
+            for field in ("entropy", "negative")
+        )
+        above = [[one - two for one, two in zip(own, truth, strict=True)] for own in estimates]
+        _band(axis, BATCHES, [_bounds(own) for own in above], ACCENT, "mean estimate EĤ")
+        level = mean_interval([one - two for one, two in zip(ceiling, truth, strict=True)]).estimate
+        if math.isfinite(level):
+            axis.axhline(level, color=WARM, linewidth=1, linestyle="--", label="ceiling log n − E log q(z|x)")
+        axis.set_ylim(bottom=0.0)
+        axis.set_title(f"β = {beta:g}, {title}: above H, nats")
+        colour = SEQUENCE(0.2 if beta == ESTIMATOR_BETAS[0] else 0.7)
+        _band(axes[2], BATCHES, [_bounds(own) for own in negative], colour, f"β = {beta:g}")
+    for axis in axes:
+        axis.set(xscale="log", xlabel=f"batch B, of n = {points:,}")
+        axis.set_xticks(BATCHES, [str(batch) for batch in BATCHES])
+        axis.minorticks_off()
+    axes[0].legend()
+    axes[2].legend()
+    axes[2].set_title("share of estimates of KL(q ‖ p) below 0")
+    return figure
+
+
+@picture
+def _discussion(rows: Records) -> Figure:
+    figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
+    axes: Any = figure.subplots(1, 2)
+    names = {
+        "one-variance/unequal": "one variance,\nunequal sources",
+        "one-variance/equal": "one variance,\nequal sources",
+        "diagonal/equal": "diagonal,\nequal sources",
+    }
+    for place, run in enumerate(names):
+        for latent, (colour, shift) in enumerate(((ACCENT, -0.12), (WARM, 0.12))):
+            found = _column(rows, run, "latent_information", "information", place=latent)
+            _dots(axes[0], place + shift, found, colour, upright=True)
+    axes[0].set_xticks(range(len(names)), list(names.values()))
+    axes[0].set_title("I(x; z_j), nats")
+    strengths = [f"source of\ndeviation {number:g}" for number in STRONG["unequal"]]
+    for source in range(2):
+        for latent, (colour, shift) in enumerate(((ACCENT, -0.12), (WARM, 0.12))):
+            found = _column(rows, "one-variance/unequal", "latent_information", "correlation", place=(latent, source))
+            _dots(axes[1], source + shift, found, colour, upright=True)
+    axes[1].set_xticks(range(2), strengths)
+    axes[1].set_title("one variance, unequal sources: |correlation|")
+    for label, colour in (("wide latent", ACCENT), ("narrow latent", WARM)):
+        axes[1].plot([], [], "o", color=colour, markersize=3, label=label)
+    axes[1].legend()
+    axes[0].set_ylim(bottom=0.0)
+    return figure
+
+
+@picture
+def _figure_2_top(rows: Records) -> Figure:
+    figure = Figure(figsize=(WIDTH * 0.7, 3.8), layout="constrained")
+    axis = figure.subplots()
+    looks = {"isotropic": MUTED, "anisotropic": ACCENT, "learned": GREEN, "whitened": WARM}
+    for name, colour in looks.items():
+        run = f"sprites/{name}"
+        betas = sorted({row["hyperparameters"]["beta"] for row in rows.get(run, ())})
+        label = "isotropic in whitened units (control)" if name == "whitened" else name
+        _scores(axis, [(f"{beta:g}", run, beta) for beta in betas], rows, colour, label)
+    axis.set(xlabel="reconstruction loss, nats", title="FactorVAE score, mean and 95 %; numbers are β")
+    axis.legend()
+    return figure
+
+
+@picture
+def _figure_2_bottom(rows: Records) -> Figure:
+    figure = Figure(figsize=(WIDTH * 0.7, 3.8), layout="constrained")
+    axis = figure.subplots()
+    degrees = sorted(float(name.rpartition("-")[2]) for name in rows if "/student-" in name)
+    _scores(axis, [(f"{df:g}", f"sprites/student-{df:g}", 1.0) for df in degrees], rows, ACCENT, "Student-t")
+    _scores(axis, [("∞", "sprites/gaussian", 1.0)], rows, WARM, "Gaussian")
+    axis.set(xlabel="reconstruction loss, nats", title="FactorVAE score, mean and 95 %; numbers are ν")
+    axis.legend()
+    return figure
+
+
+def _scores(axis: Any, points: Sequence[tuple[str, str, float]], rows: Records, colour: str, label: str) -> None:
+    """Score against reconstruction, a point for each name, run and β, joined."""
+    places, bounds = [], []
+    for name, run, beta in points:
+        place = mean_interval(_column(rows, run, "reconstruction", beta=beta)).estimate
+        found = _bounds(_column(rows, run, "factor_vae", beta=beta))
+        if math.isfinite(place) and math.isfinite(found[0]):
+            places.append(place)
+            bounds.append(found)
+            axis.annotate(name, (place, found[0]), textcoords="offset points", xytext=(3, 4), fontsize=7, color=colour)
+    _band(axis, places, bounds, colour, label)
+
+
+@picture
+def _figure_4(rows: Records, group: str) -> Figure:
+    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+    axes: Any = figure.subplots(1, 3)
+    looks = dict(zip(SPARSE_PRIORS, (MUTED, ACCENT, PLUM), strict=True))
+    labels = {"gaussian": "γ = 0", "sparse-variance": "γ = 0.9, σ₀² = 0.05", "sparse-deviation": "γ = 0.9, σ₀ = 0.05"}
+    for axis, measure, title in zip(
+        axes,
+        ("sparsity", "reconstruction", "discrepancy"),
+        ("Hoyer score", "reconstruction loss, nats", "MMD from the prior"),
+        strict=True,
+    ):
+        for name, colour in looks.items():
+            table = cells(rows.get(f"{group}/{name}", ()), measure)
+            alphas = sorted({alpha for alpha, _ in table})
+            betas = sorted({beta for _, beta in table})
+            for beta, style in zip(betas, ("-", "--", ":"), strict=False):
+                bounds = [_bounds(table[alpha, beta].values()) for alpha in alphas]
+                label = f"{labels[name]}, β = {beta:g}"
+                _band(axis, range(len(alphas)), bounds, colour, label, style=style)
+            axis.set_xticks(range(len(alphas)), [f"{alpha:g}" for alpha in alphas])
+        axis.set(xlabel="α", title=title)
+    axes[1].legend(fontsize=6)
+    substitute = "Fashion-MNIST, a substitute for CelebA" if group == "clothes" else "CelebA"
+    figure.suptitle(substitute, fontsize=10)
+    return figure
+
+
+def _band(axis: Any, places: Any, bounds: Any, colour: Any, label: str, *, style: str = "-") -> None:
+    """Means joined by a line, with their intervals around them."""
+    table = np.array(bounds, dtype=float).reshape(-1, 3)
+    axis.plot(list(places)[: len(table)], table[:, 0], style, marker="o", markersize=3, color=colour, label=label)
+    axis.fill_between(list(places)[: len(table)], table[:, 1], table[:, 2], color=colour, alpha=0.2, linewidth=0)
+
+
+def _dots(axis: Any, place: float, values: Sequence[float], colour: str, *, upright: bool = False) -> None:
+    """Every seed, and the mean with its 95 % interval, along one axis."""
+    known = [value for value in values if math.isfinite(value)]
+    at = [place] * len(known)
+    axis.scatter(*((at, known) if upright else (known, at)), s=9, color=colour, alpha=0.35, linewidths=0)
+    interval = mean_interval(known)
+    if math.isfinite(interval.low):
+        half, beside = interval.high - interval.estimate, place + (0.08 if upright else 0.25)
+        if upright:
+            axis.errorbar(beside, interval.estimate, yerr=half, fmt="o", color=colour, markersize=3)
+        else:
+            axis.errorbar(interval.estimate, beside, xerr=half, fmt="o", color=colour, markersize=3)
+
+
+def _bounds(values: Any) -> tuple[float, float, float]:
+    """Mean and interval; the mean alone where there are too few."""
+    found = mean_interval(list(values))
+    low, high = (found.low, found.high) if math.isfinite(found.low) else (found.estimate, found.estimate)
+    return found.estimate, low, high
+
+
+def _lowest_seed(rows: Sequence[Mapping[str, Any]], measure: str) -> dict[tuple[float, float], Mapping[str, Any]]:
+    """The row of the lowest seed in each cell (α, β)."""
+    found: dict[tuple[float, float], Mapping[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["seed"]):
+        if row["measure"] == measure:
+            found.setdefault((row["hyperparameters"]["alpha"], row["hyperparameters"]["beta"]), row)
     return found
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Writes figure_3.png and figure_3.json into a folder and prints the verdicts."""
-    if len(arguments) != 2:
-        raise AxiswiseError("Expected the study's folder and a folder to write into. Got " + " ".join(arguments))
-    folder, out = map(Path, arguments)
-    rows = read_rows(folder / RUN / "records.jsonl")
-    judged = directions(rows)
-    write_bytes(out / "figure_3.png", figure_3(aggregate_densities(folder), rows))
-    about = {"format": "axiswise-directions-1", "command": "axiswise run mathieu2019.figure_3"}
-    write_json(out / "figure_3.json", {**about, "directions": [direction._asdict() for direction in judged]})
-    for direction in judged:
-        setting, mean, low, high = direction.found
-        verdict = "holds" if direction.holds else "does not hold"
-        print(
-            f"{direction.statement}: {verdict}. {direction.rule}; worst {setting}: {mean:.3g} [{low:.3g}, {high:.3g}]"
-        )
+def _column(
+    rows: Records,
+    run: str,
+    measure: str,
+    field: str | None = None,
+    *,
+    beta: float | None = None,
+    place: int | tuple[int, int] | None = None,
+) -> list[float]:
+    """Values of a measure, in order of seeds; NaN where there is none."""
+    found = []
+    for row in sorted(rows.get(run, ()), key=lambda row: row["seed"]):
+        if row["measure"] != measure or (beta is not None and row["hyperparameters"].get("beta") != beta):
+            continue
+        value: Any = row["value"] if field is None else row["detail"].get(field)
+        for index in () if place is None or value is None else (place,) if isinstance(place, int) else place:
+            value = value[index]
+        found.append(math.nan if value is None else float(value))
+    return found
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
+    "figure_3": figure_3,
+    "divergences": divergences,
+    "appendix_c": appendix_c,
+    "discussion": discussion,
+    "figure_2_top": figure_2_top,
+    "figure_2_bottom": figure_2_bottom,
+    "figure_4": figure_4,
+}

@@ -7,11 +7,13 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from axiswise.errors import AxiswiseError
 from axiswise.geometry import haar_chance
@@ -75,6 +77,7 @@ def table_1(rows: Rows) -> Figure:
             _theirs(below, 4 * place - 0.8, printed.get((task, column, "polarization")))
         above.axhline(tolerance, color=MUTED, linewidth=0.8, linestyle="--")
         above.set(yscale="log", xlabel="batch", title=f"{TASKS[task]}: ΔKL")
+        _plain_numbers(above.yaxis)
         below.set_xticks(
             [4 * place + order for place in (0, 1) for order in range(3)],
             [f"{name}\nactive < {threshold}" for _, _, name in columns for threshold in THRESHOLDS],
@@ -96,6 +99,7 @@ def table_2(rows: Rows) -> Figure:
         for number, task in enumerate(tasks):
             axis = axes[line, number]
             columns = [column for column in COLUMNS if f"{task}/{column}" in rows]
+            axis.set_visible(any(measured(rows, f"{task}/{column}", quantity) for column in columns))
             for place, column in enumerate(columns):
                 _theirs(axis, place - 0.25, printed.get((task, column, quantity)))
                 _ours(axis, place, measured(rows, f"{task}/{column}", quantity))
@@ -126,7 +130,7 @@ def table_s4(rows: Rows) -> Figure:
         axis.set_xticks(range(len(RATIOS)), [f"{ratio}" for ratio in RATIOS])
         axis.set(xlabel="ratio of the sides", title=words)
     axes[2].axhline(22.5, color=MUTED, linewidth=0.8, linestyle="--", label="turned at random")
-    _key(axes[2], "best")
+    _key(axes[2], "center right")
     return figure
 
 
@@ -158,7 +162,11 @@ def figure_s4(rows: Rows) -> Figure:
             axis.axvline(CHOSEN.get(task, math.nan), color=MUTED, linewidth=0.8, linestyle="--")
             if quantity == "dto":
                 axis.axhline(haar_chance(FACTORS.get(task, 2)).score, color=MUTED, linewidth=0.8, linestyle=":")
+            if quantity == "active":
+                axis.yaxis.set_major_locator(MaxNLocator(integer=True))
             axis.set(xscale="log", xlabel="β", title=f"{title}: {words}")
+            axis.set_xlim(min(found, default=1.0) / 1.6, max(found, default=1.0) * 1.6)  # also where all are pruned
+            _plain_numbers(axis.xaxis)
     return figure
 
 
@@ -202,12 +210,18 @@ def _over_beta(axis: Axes, members: Mapping[float, Mapping[int, float]]) -> None
     axis.errorbar(list(known), means, halves, fmt="o-", color=ACCENT, markersize=3, linewidth=1)
 
 
-def _theirs(axis: Axes, place: float, cell: Printed | None) -> None:
+def _plain_numbers(axis: Axis) -> None:
+    """Numbers of a logarithmic axis as they are written elsewhere: the style draws no formulas."""
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_locator(NullLocator())
+
+
+def _theirs(axis: Axes, place: float | int, cell: Printed | None) -> None:
     if cell:
         axis.errorbar(place, cell.mean, cell.deviation, **PRINTED_MARK)
 
 
-def _ours(axis: Axes, place: float, members: Mapping[int, float]) -> None:
+def _ours(axis: Axes, place: float | int, members: Mapping[int, float]) -> None:
     axis.scatter([place + 0.02] * len(members), list(members.values()), s=9, color=ACCENT, alpha=0.35, linewidths=0)
     interval = mean_interval(members.values())
     if interval.known > 1:
@@ -216,7 +230,7 @@ def _ours(axis: Axes, place: float, members: Mapping[int, float]) -> None:
         axis.text(place, 0.02, "pruned", color=MUTED, fontsize=7, ha="center", transform=axis.get_xaxis_transform())
 
 
-def _key(axis: Axes, place: str) -> None:
+def _key(axis: Axes, place: Literal["best", "lower left", "center right"]) -> None:
     axis.errorbar([], [], [], **PRINTED_MARK, label="printed, ± deviation")
     axis.errorbar([], [], [], **MEASURED_MARK, label="measured, 95 % interval")
     axis.legend(loc=place)
@@ -252,8 +266,8 @@ def main(arguments: Sequence[str]) -> None:
     study = str(read_json(folder / "study.json", "axiswise-study-1")["study"]).removeprefix("rolinek2019.")
     if study not in FIGURES:
         raise AxiswiseError(f"Expected a study of rolinek2019 ({', '.join(FIGURES)}). Got {study!r}.")
-    for name, picture in FIGURES[study](folder).items():
-        write_bytes(out / name, picture)
+    for name, drawn in FIGURES[study](folder).items():
+        write_bytes(out / name, drawn)
 
 
 if __name__ == "__main__":

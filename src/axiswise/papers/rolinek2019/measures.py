@@ -84,8 +84,8 @@ def axis_angle(codes: Float[Tensor, "... n z"], factors: Num[Tensor, "n k"]) -> 
     .. math:: z_j \approx a_j^\top w + b_j, \qquad
         \theta_j = \arctan \frac{\text{second largest } |a_{jk}|}{\text{largest } |a_{jk}|}
 
-    It is meant for two continuous factors, where it says all: uniform from 0° to 45° for squares turned at random, whose
-    mean is 22.5° and mean distance from that 11.25°.
+    It is meant for two continuous factors, where it says all: uniform from 0° to 45° for squares turned at random,
+    whose mean is 22.5° and mean distance from that 11.25°.
 
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,

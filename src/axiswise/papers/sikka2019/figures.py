@@ -5,7 +5,7 @@ Command: ``python -m axiswise.papers.sikka2019.figures runs/sikka2019.figure_1-d
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,13 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from axiswise.analytic import beta_vae_optimum
 from axiswise.errors import AxiswiseError
 from axiswise.papers.sikka2019.claims import Curve, curve
 from axiswise.papers.sikka2019.exact import figure_1_problem, optima
+from axiswise.papers.sikka2019.studies import PROBLEMS
 from axiswise.records import mean_interval, read_json, read_rows, write_bytes
 from axiswise.report.figures.charts import PALETTE
 from axiswise.report.figures.style import ACCENT, MUTED, WIDTH, picture
@@ -64,10 +66,10 @@ def propositions(rows: Rows) -> Figure:
     """Objective, terms and ELBO of trained linear β-VAEs over the closed form of the same data."""
     figure = Figure(figsize=(WIDTH, 2.5 * len(rows)), layout="constrained")
     panels = figure.subplots(len(rows), 4, squeeze=False, sharex=True)
-    for line, (name, found) in zip(panels, rows.items(), strict=True):
+    for line, (name, found) in zip(panels, _ordered(rows, PROBLEMS), strict=True):
         for axes, field in zip(line, (None, *list(TERMS)[::-1]), strict=True):
             _line(axes, curve(found, "linear_terms", f"best_{field or 'objective'}"), color=MUTED, label="closed form")
-            _points(axes, curve(found, "linear_terms", field), label="trained")
+            _points(axes, curve(found, "linear_terms", field), label="trained", color=PALETTE[1])
             if axes in panels[0]:
                 axes.set_title(TERMS[field] if field else "objective L*")
             _beta_axis(axes)
@@ -76,7 +78,7 @@ def propositions(rows: Rows) -> Figure:
         line[0].set_ylabel(f"{name.partition('/')[2].replace('-', ' ')}\nnats")
     for axes in panels[-1]:
         axes.set_xlabel("β")
-    panels[0, 0].legend()
+    panels[0, 0].legend(loc="lower left")
     return figure
 
 
@@ -85,10 +87,10 @@ def fixed_decoder(rows: Rows) -> Figure:
     """Both inference errors against β for decoders that are not trained."""
     figure = Figure(figsize=(WIDTH, 5.0), layout="constrained")
     panels = figure.subplots(2, len(rows), squeeze=False, sharex=True)
-    for column, (name, found) in zip(panels.T, rows.items(), strict=True):
+    for column, (name, found) in zip(panels.T, _ordered(rows, DECODERS), strict=True):
         _line(column[0], curve(found, "linear_terms", "best_mie"), color=MUTED, label="closed form")
         for axes, field in zip(column, ("mie", "tie_as_they_are"), strict=True):
-            _points(axes, curve(found, "linear_terms", field), label="trained")
+            _points(axes, curve(found, "linear_terms", field), label="trained", color=PALETTE[1])
             axes.axvline(1.0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
             _beta_axis(axes)
         column[0].set_title(DECODERS[name.partition("/")[2]])
@@ -112,18 +114,18 @@ def figure_1(rows: Rows) -> Figure:
         (kl, "kl", "D  conditional-independence loss"),
     ):
         axes.plot(curves.beta, getattr(curves, field), color=ACCENT, linewidth=1.6, label="theory")
-        _points(axes, curve(found, "linear_terms", field), label="trained, 95 % interval")
+        _points(axes, curve(found, "linear_terms", field), label="trained, 95 % interval", color=PALETTE[1])
         axes.set_title(title, loc="left")
     for place, branch in enumerate(distinct(curves.branches).T):
         errors.plot(curves.beta, branch, color=MUTED, linewidth=0.9, label=None if place else "TIE, each branch")
     errors.plot(curves.beta, curves.tie, color=ACCENT, linewidth=1.6, label="TIE, least")
     errors.plot(curves.beta, curves.mie, color=PALETTE[2], linewidth=1.4, label="MIE")
     named, model = (curve(found, "linear_terms", field) for field in ("tie_as_they_are", "mie"))
-    _members(errors, named, color=ACCENT, label="TIE, trained, as latents are")
-    _members(errors, model, color=PALETTE[2], label="MIE, trained")
+    _members(errors, named, color=PALETTE[1], label="TIE, trained, as latents are")
+    _members(errors, model, color=PALETTE[3], label="MIE, trained")
     errors.set_title("B  inference errors", loc="left")
-    errors.set_ylim(-5, 160)
-    errors.legend(ncols=2, fontsize=7, loc="upper right")
+    errors.set_ylim(-5, 135)
+    errors.legend(ncols=1, fontsize=7, loc="center left")
     elbo.legend()
     for axes in (elbo, errors, reconstruction, kl):
         _beta_axis(axes)
@@ -165,6 +167,12 @@ def bands(rows: Rows) -> Figure:
     return figure
 
 
+def _ordered(rows: Rows, names: Iterable[str]) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """The runs in the order of the parts of their names after the slash."""
+    places = {name: place for place, name in enumerate(names)}
+    return sorted(rows.items(), key=lambda run: places[run[0].partition("/")[2]])
+
+
 def _line(axes: Axes, values: Curve, *, color: Any, label: str) -> None:
     """Means over members, joined."""
     means = {beta: mean_interval(group.values()).estimate for beta, group in values.items()}
@@ -203,6 +211,8 @@ def _band(axes: Axes, values: Curve, *, lowest: bool = False) -> None:
 def _beta_axis(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_major_locator(LogLocator(10.0, subs=(1.0, 3.0)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:

@@ -130,7 +130,13 @@ def test_list_shows_every_study():
         "sikka2019.figure_1",
         "sikka2019.figure_2",
         "sikka2019.figure_3",
+        "zietlow2021.theorem_1",
+        "zietlow2021.figure_1",
         "zietlow2021.small_attack",
+        "zietlow2021.table_1",
+        "zietlow2021.table_1_shapes3d",
+        "zietlow2021.figure_5",
+        "zietlow2021.figure_10",
     ]
 
 

@@ -2,12 +2,18 @@
 
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import Study
+from axiswise.papers.allen2024 import claims as allen2024_claims
 from axiswise.papers.allen2024 import studies as allen2024
+from axiswise.papers.claim import Claim
+from axiswise.papers.mathieu2019 import claims as mathieu2019_claims
 from axiswise.papers.mathieu2019 import studies as mathieu2019
 from axiswise.papers.objectives import comparison, objectives
 from axiswise.papers.quickstart import quickstart
+from axiswise.papers.rolinek2019 import claims as rolinek2019_claims
 from axiswise.papers.rolinek2019 import studies as rolinek2019
+from axiswise.papers.sikka2019 import claims as sikka2019_claims
 from axiswise.papers.sikka2019 import studies as sikka2019
+from axiswise.papers.zietlow2021 import claims as zietlow2021_claims
 from axiswise.papers.zietlow2021 import studies as zietlow2021
 
 STUDIES: dict[str, Study] = {"quickstart": quickstart, "objectives": objectives, "comparison": comparison}
@@ -19,6 +25,14 @@ for _paper, _studies in {
     "zietlow2021": zietlow2021.STUDIES,
 }.items():
     STUDIES |= {f"{_paper}.{_name}": _study for _name, _study in _studies.items()}
+
+CLAIMS: tuple[Claim, ...] = (
+    *sikka2019_claims.CLAIMS,
+    *mathieu2019_claims.CLAIMS,
+    *rolinek2019_claims.CLAIMS,
+    *allen2024_claims.CLAIMS,
+    *zietlow2021_claims.CLAIMS,
+)
 
 
 def study_named(name: str) -> Study:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from axiswise.data import dsprites
-from axiswise.distributions import Anisotropic, Sparse, singular_value_logits
+from axiswise.distributions import Anisotropic, Sparse, corners, singular_value_logits
 from axiswise.errors import DataUnavailable
 from axiswise.evaluation import conduct
 from axiswise.papers.mathieu2019.claims import CLAIMS, published
@@ -42,7 +42,7 @@ def test_figure_3_is_as_published():
         assert member.optimizer.amsgrad
         assert member.model.network.encoder == member.model.network.decoder == (printed["hidden"],)
         assert len(member.model.prior.means) == mixture["components"]
-        assert member.model.prior.variance == mixture["variance"]
+        assert member.model.prior == corners(mixture["latents"], mixture["variance"])
     dataset = runs[0].dataset()
     assert dataset.arguments == {
         "samples": printed["points"],
@@ -121,13 +121,15 @@ def drawn_and_judged(study, folder):
     assert judged > 0
 
 
-@pytest.mark.parametrize("study", [divergences, appendix_c, discussion], ids=lambda study: study.__name__)
+@pytest.mark.parametrize("study", [appendix_c, discussion], ids=lambda study: study.__name__)
 def test_small_studies_run_and_are_drawn(study, tmp_path):
     drawn_and_judged(study, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", [figure_3, figure_2_top, figure_2_bottom, figure_4], ids=lambda study: study.__name__)
+@pytest.mark.parametrize(
+    "study", [figure_3, divergences, figure_2_top, figure_2_bottom, figure_4], ids=lambda study: study.__name__
+)
 def test_large_studies_run_and_are_drawn(study, tmp_path):
     drawn_and_judged(study, tmp_path)
 

@@ -336,7 +336,7 @@ def _mixture() -> Iterator[Finding]:
     """The mixture (9): its four corners make a product of one-dimensional mixtures."""
     prior, z = corners(), _normals(9, 2, seed=6)
     components = [stats.multivariate_normal(mean, 0.03) for mean in itertools.product((0.0, 1.0), repeat=2)]
-    theirs = special.logsumexp([component.logpdf(z) for component in components], axis=0) - math.log(4.0)
+    theirs = np.asarray(special.logsumexp([component.logpdf(z) for component in components], axis=0)) - math.log(4.0)
     yield within("mixture: log-density", _off(prior.log_density(z), theirs), 1e-10)
 
     def marginal(point: Any) -> Any:

@@ -320,7 +320,7 @@ def _band(axis: Any, places: Any, bounds: Any, colour: Any, label: str, *, style
     axis.fill_between(list(places)[: len(table)], table[:, 1], table[:, 2], color=colour, alpha=0.2, linewidth=0)
 
 
-def _dots(axis: Any, place: float, values: Sequence[float], colour: str, *, upright: bool = False) -> None:
+def _dots(axis: Any, place: float | int, values: Sequence[float], colour: str, *, upright: bool = False) -> None:
     """Every seed, and the mean with its 95 % interval, along one axis."""
     known = [value for value in values if math.isfinite(value)]
     at = [place] * len(known)
@@ -365,8 +365,8 @@ def _column(
         if row["measure"] != measure or (beta is not None and row["hyperparameters"].get("beta") != beta):
             continue
         value: Any = row["value"] if field is None else row["detail"].get(field)
-        for index in () if place is None or value is None else (place,) if isinstance(place, int) else place:
-            value = value[index]
+        if value is not None and place is not None:
+            value = value[place] if isinstance(place, int) else value[place[0]][place[1]]
         found.append(math.nan if value is None else float(value))
     return found
 

@@ -150,9 +150,7 @@ def attack_folder(dataset: FactorDataset, members: Sequence[Member], learning: L
 def with_share(runs: Sequence[Run], change: Callable[[], Change]) -> list[Run]:
     """Runs of a judgement, of which those on the changed dataset also measure how much of it depends on the factors."""
     share = change_share(change)
-    return [
-        replace(run, measures=(*run.measures, share)) if run.name.endswith("/changed") else run for run in runs
-    ]
+    return [replace(run, measures=(*run.measures, share)) if run.name.endswith("/changed") else run for run in runs]
 
 
 def _held(make: Callable[[], FactorDataset]) -> FactorDataset:

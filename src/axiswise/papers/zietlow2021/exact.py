@@ -27,7 +27,8 @@ ROTATIONS = range(1, 30)  # seeds of decoders that are turned at random
 def thm1() -> Iterator[Finding]:
     r"""Of all decoders that give fixed reconstructions, that of the principal directions lets the least noise through.
 
-    .. math:: \min_{\sigma:\, -\sum_j \log \sigma_j^2 = b} \mathbb E \|M \varepsilon\|^2 \ge d\, e^{-b/d} (\det C)^{1/d},
+    .. math:: \min_{\sigma:\, -\sum_j \log \sigma_j^2 = b} \mathbb E \|M \varepsilon\|^2
+        \ge d\, e^{-b/d} (\det C)^{1/d},
         \qquad \mathbb E \mu_j^2 + \mathbb E \sigma_j^2 = 1,
 
     with equality if and only if the columns of M are principal directions, for distinct eigenvalues of C. As printed
@@ -79,7 +80,9 @@ def _least_noise() -> Iterator[Finding]:
     for seed in range(3):
         start = _normals(9, seed=seed).numpy()
         found = scipy.optimize.minimize(value_and_slope, start, jac=True, method="BFGS", options={"gtol": 1e-9})
-        yield within(f"descent {seed}: excess over the bound, relative", abs(math.exp(found.fun) - bound) / bound, 1e-12)
+        yield within(
+            f"descent {seed}: excess over the bound, relative", abs(math.exp(found.fun) - bound) / bound, 1e-12
+        )
         aligned = direction_alignment(found.x.reshape(3, 3), turn)
         yield within(f"descent {seed}: 1 − |cos| of columns and principal directions", 1 - aligned.score.item(), 1e-8)
 

@@ -1,4 +1,4 @@
-"""What the studies of zietlow2021 measure beside the library's own measures. Member axis first, as `evaluate` has it."""
+"""What the studies of zietlow2021 measure beside the library's own measures. The member axis is the first."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -68,18 +68,16 @@ def figure_5(scale: Scale) -> list[Run]:
     }
     found = {name: _members(objectives, scale) for name, objectives in weighted.items()}
     runs = judgement(shapes3d, partial(shapes3d_change, scale), found, epsilon=EPSILON, measures=MEASURES)
-    return with_share(
-        [run for run in runs if not run.name.endswith("/noise")], partial(shapes3d_change, scale)
-    )
+    return with_share([run for run in runs if not run.name.endswith("/noise")], partial(shapes3d_change, scale))
 
 
 def figure_10(scale: Scale) -> list[Run]:
     """Entangled β-VAEs code hue as an angle and orientation as a radius (zietlow2021 Figures 10 and 11).
 
-    Twenty restarts of β-VAEs on original 3D Shapes. Of each the two latents are sought whose polar coordinates, or which
-    themselves, say the most of wall hue and orientation. Published as pictures of the four most and the four least
-    disentangled: the former order the hues alike, along one latent, the latter have hue as angle and orientation as
-    radius.
+    Twenty restarts of β-VAEs on original 3D Shapes. Of each the two latents are sought whose polar coordinates, or
+    which themselves, say the most of wall hue and orientation. Published as pictures of the four most and the four
+    least disentangled: the former order the hues alike, along one latent, the latter have hue as angle and orientation
+    as radius.
 
     Command: ``axiswise run zietlow2021.figure_10 --device cuda``. Cost: to be measured; by its arithmetic 20 members of
     50,000 steps, minutes on one H200.

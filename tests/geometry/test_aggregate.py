@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal, Normal
 
 from axiswise import data, evaluate, geometry, grid, models, objectives, train
-from axiswise.distributions import DeterministicParameters, DiagonalParameters, FullParameters, StandardNormal
+from axiswise.distributions import DeterministicParameters, DiagonalParameters, FullParameters, Sparse, StandardNormal
 from axiswise.distributions.estimators import MMD
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry import aggregate_mmd, independence
@@ -97,6 +97,22 @@ def test_mmd_is_that_of_a_plain_sum(kernel):
         within = [(gram(a, a).sum() - np.trace(gram(a, a))) / (12 * 11) for a in (x, y)]
         # scikit-learn expands squares, and loses half the digits of small distances.
         assert found[member] == pytest.approx(sum(within) - 2 * gram(x, y).mean(), abs=1e-6)
+
+
+def test_mmd_draws_components_independently_of_what_is_drawn_within_them():
+    """Of a mixture of a wide and a narrow Gaussian around 0, draws have mean 0 and the variance of the mixture."""
+    drawn = []
+
+    class Spied(Sparse):
+        def sample(self, noise, choice):
+            drawn.append(super().sample(noise, choice))
+            return drawn[-1]
+
+    prior = Spied(0.5, 0.1)
+    aggregate_mmd(normals(2_000, 3), prior, points=2_000)
+    mean, variance = drawn[0].mean().item(), drawn[0].var().item()
+    assert abs(mean) < 4 * (variance / drawn[0].numel()) ** 0.5
+    assert abs(variance - 0.505) < 0.06
 
 
 def test_mmd_tells_encodings_from_the_prior_and_uses_some_points():

@@ -40,7 +40,7 @@ PRIORS = [
     distributions.Sparse(0.9, 0.05),
     distributions.StudentT(3.0),
 ]
-POSTERIORS = [distributions.Deterministic(), distributions.Full()]
+POSTERIORS = [distributions.Deterministic(), distributions.Full(), distributions.Isotropic()]
 LIKELIHOODS = [
     distributions.DecodedGaussian(),
     distributions.Laplace(0.1),

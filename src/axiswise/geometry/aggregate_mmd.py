@@ -46,7 +46,10 @@ def aggregate_mmd(
         raise AxiswiseError(f"`points` must be at least 2. Got {points}.")
     z = samples[..., :points, :].double()
     seed = torch.tensor(SEED, device=z.device)
-    noise, choice = (draw(seed, "mmd", 0, z.shape[-2:], dtype=z.dtype) for draw in (normal, uniform))
+    # Another step for each: of the same one, the choice of a component would be a function of the noise within it.
+    noise, choice = (
+        draw(seed, "mmd", step, z.shape[-2:], dtype=z.dtype) for step, draw in enumerate((normal, uniform))
+    )
     drawn = prior.sample(noise.expand(z.shape), choice.expand(z.shape)).expand(z.shape)
     members = [
         kernel.estimate(_without_noise(own), _without_noise(own), own, prior, others, len(own)).value

@@ -1,7 +1,7 @@
 """One page of all papers: claims with their verdicts, and every table and figure, drawn from committed records.
 
-The folder of results holds ``verdicts.json``, as ``axiswise verify --json`` writes it, and a compact copy of the records
-of each study in ``PAPER/STUDY``.
+The folder of results holds ``verdicts.json``, as ``axiswise verify --publish`` writes it, and a compact copy of the
+records of each study in ``PAPER/STUDY``.
 """
 
 import shutil
@@ -20,7 +20,8 @@ from axiswise.report.gallery import Picture
 from axiswise.report.markup import Markup, element, join
 
 VERDICTS, PAGE = "verdicts.json", "gallery.html"
-SMALL = 1 << 18  # bytes of stored arrays that are worth keeping with records
+ARRAYS = ("codes", "reconstructions")  # what figures are drawn from besides rows
+SMALL = 1 << 18  # bytes of such a file that are worth keeping
 Figures = Mapping[str, Callable[[Path], dict[str, bytes]]]
 """For each study of a paper, a function of its folder that draws its pictures, by file name."""
 
@@ -82,9 +83,10 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
         write_json(target / "study.json", {key: about[key] for key in kept if key in about})
         for path in source.rglob("records.jsonl"):
             own = target / path.parent.relative_to(source)
-            for file in (path, path.parent / "run.json", *sorted(path.parent.glob("arrays/*.safetensors"))):
-                if file.suffix != ".safetensors" or file.stat().st_size <= SMALL:
-                    write_bytes(own / file.relative_to(path.parent), file.read_bytes())
+            arrays = [path.parent / "arrays" / f"{array}.safetensors" for array in ARRAYS]
+            small = [file for file in arrays if file.is_file() and file.stat().st_size <= SMALL]
+            for file in (path, path.parent / "run.json", *small):
+                write_bytes(own / file.relative_to(path.parent), file.read_bytes())
         written.append(target)
     return written
 

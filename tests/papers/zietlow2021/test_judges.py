@@ -67,9 +67,12 @@ def of_table(dataset="dsprites", *, share=0.9, changes=None, seeds=10):
 @pytest.mark.parametrize("dataset", ["dsprites", "shapes3d"])
 @pytest.mark.parametrize("judge", [table1, models, noise, manipulate])
 def test_what_the_paper_prints_holds(judge, dataset):
-    found = list(judge(of_table(dataset)))
-    # PCL on Shapes3D may have dropped, by its own deviations.
-    assert set(decisions(found)) == {"holds"}, [finding for finding in found if finding.decision != "holds"]
+    left = [finding for finding in judge(of_table(dataset)) if finding.decision != "holds"]
+    if judge is manipulate and dataset == "dsprites":  # .07 ± .09 against .14 ± .07, of ten seeds each
+        assert [finding.decision for finding in left] == ["undecided"]
+        assert "less that on noisy images" in left[0].what
+    else:
+        assert not left
 
 
 @pytest.mark.parametrize("dataset", ["dsprites", "shapes3d"])
@@ -165,23 +168,21 @@ def test_theorem_1(means, wrong):
     assert len(found) == 6
 
 
-def of_figure_1(local=10.0, whole=30.0, principal=0.8, level=0.97):
+def of_figure_1(angle=1.0, match=0.999, principal=0.8, level=0.97):
     found = {}
-    for run, angles, scores in (
-        ("linear", (45.0, 1.0), (0.999, 0.8)),
-        ("non-linear", (local, whole), (principal, level)),
-    ):
+    for run, scores in (("linear", (match, 0.8)), ("non-linear", (principal, level))):
         found[f"plane/{run}"] = [
-            row("local_pca(points=100)", n, angles[0] + shake, detail={"to_global": angles[1]})
+            row("local_pca(points=100)", n, 30.0, detail={"to_global": angle + shake})
             for n, shake in enumerate(shaken(0.0, 0.1))
         ] + [row("embedding", n, scores[0], detail={"level": scores[1]}) for n in range(10)]
     return found
 
 
 def test_figure_1():
-    assert decisions(fig1(of_figure_1())) == ["holds"] * 4
-    assert decisions(fig1(of_figure_1(local=40.0))) == ["holds", "holds", "contradicted", "holds"]
-    assert decisions(fig1(of_figure_1(level=0.7))) == ["holds", "holds", "holds", "contradicted"]
+    assert decisions(fig1(of_figure_1())) == ["holds"] * 3
+    assert decisions(fig1(of_figure_1(angle=20.0))) == ["contradicted", "holds", "holds"]
+    assert decisions(fig1(of_figure_1(match=0.9))) == ["holds", "contradicted", "holds"]
+    assert decisions(fig1(of_figure_1(level=0.7))) == ["holds", "holds", "contradicted"]
 
 
 def of_figure_5(stronger=0.1, active=5):

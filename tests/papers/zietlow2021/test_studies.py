@@ -104,7 +104,7 @@ def test_tables_are_trained_as_printed(name, dataset, factors, channels):
         main_weight = getattr(member.objective, "gamma" if name.startswith("factor-vae") else "beta", None)
         assert weight is None or main_weight == weight
     epsilons = document()["epsilon"]
-    assert (sprites.EPSILON, shapes.EPSILON) == (epsilons["dsprites"], epsilons["shapes3d"])
+    assert (epsilons["dsprites"], epsilons["shapes3d"]) == (sprites.EPSILON, shapes.EPSILON)
 
 
 def test_the_change_is_learned_as_printed():

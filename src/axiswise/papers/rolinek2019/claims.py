@@ -1,7 +1,8 @@
 """The claims of rolinek2019, and how each is judged.
 
 The rules were fixed before the first run at the default scale, those of Table 2 and of the shares of Table 1 before an
-earlier and longer one. Differences are paired by seed. What has to be said of the settings is in `studies`.
+earlier and longer one, after which one was added that can only make it harder: cells of Table 2 must meet what is
+printed. Differences are paired by seed. What has to be said of the settings is in `studies`.
 """
 
 import math
@@ -497,6 +498,10 @@ CLAIMS: tuple[Claim, ...] = (
         trained=(
             Training("rolinek2019.table_2", table2),
             Training("rolinek2019.table_2_images", table2, gpu=True),
+        ),
+        falls_short=(
+            "on the bent square, whose weights the paper does not give, DtO of β-VAEs is .38 where .18 ± .02 is "
+            "printed (.18 at β = 0.1: `rolinek.figS4`), and ten seeds cannot tell Disent. apart"
         ),
     ),
     Claim(

@@ -53,7 +53,8 @@ def order() -> Iterator[Finding]:
         chosen.append(min(left, key=lambda latent: variance[:, latent].mean().item()))
         left.remove(chosen[-1])
     found = latent_order(variance).order
-    yield within("latents out of order", sum(a != b for a, b in zip(found.tolist(), chosen, strict=True)), 0.0)
+    wrong = sum(one != other for one, other in zip(found.tolist(), chosen, strict=True))
+    yield within("latents out of order", float(wrong), 0.0)
     components = codes.take_along_dim(found[None], -1)
     yield within("codes in that order", _largest(components - codes[:, chosen]), 0.0)
 

@@ -27,6 +27,7 @@ WIDTHS = (100, 100)
 # Stripes of Figure 1, and the model's noise: lengths near 1, at which networks as they are initialised do best.
 STRIPES = {"long": 1.5, "short": 1.125, "spacing": 2.0, "thickness": 0.04}
 STRIPES_NOISE = 0.125
+STRIPES_BETA = 16.0  # of the linear VAE, whose directions do not depend on it: it aligns in a time that goes as 1/β
 LINEAR_MEASURES = (principal_angle, latent_law, loss)
 
 
@@ -43,10 +44,10 @@ def theorem_1(scale: Scale) -> list[Run]:
     Sets have at most 10,000 points, so that all are measured at: a law of means over the training set has no sampling
     error then.
     """
-    steps, bent = {"smoke": (40, 20), "default": (8000, 6000), "paper": (80_000, 60_000)}[scale]
+    steps, bent = {"smoke": (40, 20), "default": (8000, 8000), "paper": (80_000, 80_000)}[scale]
     seeds = range(2 if scale == "smoke" else 10)
     few = partial(synth_nonlinear, samples=10_000)
-    square = mlp(6, 2, likelihood=Gaussian(scale=0.5**0.5))
+    square = mlp(6, 2, encoder=(32,), decoder=(32,), likelihood=Gaussian(scale=0.5**0.5))
     discs = mlp((1, 8, 8), 3, encoder=(32, 32), decoder=(32, 32), likelihood=Bernoulli())
     return [
         Run("linear/diagonal", mixed, _members(_linear(Diagonal()), 1.0, steps, 1e-2, seeds), LINEAR_MEASURES),
@@ -69,16 +70,18 @@ def figure_1(scale: Scale) -> list[Run]:
     Stripes are 2 apart and the model's noise is 0.125, tried with other seeds before: a place along a stripe is then
     worth far more precision than a place across it, where only the stripe matters. With the numbers that
     `data.local_versus_global` has by default and noise of 1, at most two of five networks had left the global
-    directions after as many steps.
+    directions after as many steps. The angle of single latents to local directions says nothing here: a decoder that
+    draws stripes is flat across them, at the codes, and flat directions are arbitrary. Encodings are compared instead.
     """
     steps = {"smoke": 40, "default": 5000, "paper": 50_000}[scale]
     seeds = range(2 if scale == "smoke" else 10)
     noise, plane = Gaussian(scale=STRIPES_NOISE), partial(local_versus_global, **STRIPES)
     bent = mlp(2, 2, encoder=WIDTHS, decoder=WIDTHS, activation=nn.ReLU, likelihood=noise)
+    straight = linear(2, 2, likelihood=noise)
     measures = (partial(local_pca, points=10 if scale == "smoke" else 100), embedding, latent_law, loss)
     return [
         Run("plane/non-linear", plane, _members(bent, 1.0, steps, 3e-3, seeds), measures),
-        Run("plane/linear", plane, _members(linear(2, 2, likelihood=noise), 1.0, 2 * steps, 1e-2, seeds), measures),
+        Run("plane/linear", plane, _members(straight, STRIPES_BETA, 2 * steps, 1e-2, seeds), measures),
     ]
 
 

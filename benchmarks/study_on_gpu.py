@@ -21,7 +21,7 @@ import torch
 
 from axiswise.evaluation import Run, conduct, evaluate
 from axiswise.papers import study_named
-from axiswise.population import train
+from axiswise.population import Precision, train
 from axiswise.report import write_report
 
 LONGEST_FIRST = ("deterministic-elbo", "factor-vae", "slow-vae", "pcl")
@@ -35,7 +35,7 @@ def chosen(study: str, only: list[str], steps: int | None) -> list[Run]:
     return sorted(runs, key=lambda run: not run.name.startswith(LONGEST_FIRST))
 
 
-def one(run: Run, out: Path, device: str, precision: str | None) -> None:
+def one(run: Run, out: Path, device: str, precision: Precision | None) -> None:
     """Trains and measures one run."""
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // 4))
     dataset = run.dataset().to(device)

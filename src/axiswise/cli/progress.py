@@ -74,7 +74,7 @@ class Lines:
         """Nothing: the next line says what comes next."""
 
 
-def rate_of(units: float, seconds: float) -> str:
+def rate_of(units: float | int, seconds: float) -> str:
     """A rate in words.
 
     Example:

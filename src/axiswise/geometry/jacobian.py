@@ -133,9 +133,9 @@ def points_at_once(z: Float[Tensor, "... n z"], outputs: int) -> int:
 def keep_freed_memory() -> None:
     """Has the C library keep the memory that one layer frees for the next, once in a process.
 
-    glibc hands freed blocks beyond a threshold back to the system, and fresh ones, which the system clears page by page,
-    cost a fifth of a pass. The threshold is that of the largest block it has seen freed, up to 32 MB, so it is shown
-    one, which is never written to. It then keeps at most twice as much. Other C libraries do not mind.
+    glibc hands freed blocks beyond a threshold back to the system, and fresh ones, which the system clears page by
+    page, cost a fifth of a pass. The threshold is that of the largest block it has seen freed, up to 32 MB, so it is
+    shown one, which is never written to. It then keeps at most twice as much. Other C libraries do not mind.
     """
     torch.empty(KEPT_BYTES, dtype=torch.uint8)
 

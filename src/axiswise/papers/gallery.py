@@ -4,6 +4,7 @@ The folder of results holds ``verdicts.json``, as ``axiswise verify --publish`` 
 records of each study in ``PAPER/STUDY``.
 """
 
+import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -76,7 +77,7 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
         if not (source / "study.json").is_file():
             continue
         if target.exists():
-            for path in target.rglob("records.jsonl"):
+            for path in list(target.rglob("records.jsonl")):
                 shutil.rmtree(path.parent)
         about = read_json(source / "study.json", "axiswise-study-1")
         kept = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped")
@@ -222,8 +223,8 @@ def _found(claim: Mapping[str, Any]) -> Markup:
     """Every finding of a claim: the first in sight, the others folded away."""
     lines = []
     for finding in claim["findings"]:
-        values = {key: float("nan") if value is None else value for key, value in finding.items()}
-        shown = Finding(**values)
+        known: dict[str, Any] = {key: math.nan if value is None else value for key, value in finding.items()}
+        shown = Finding(**known)
         mark = "" if shown.decision == "holds" else f"{shown.decision}: "
         lines.append(element("div", f"{mark}{shown.what}: {phrase(shown)}"))
     lines.sort(key=lambda line: line.startswith("<div>contradicted") * -2 - line.startswith("<div>undecided"))

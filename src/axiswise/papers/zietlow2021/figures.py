@@ -279,7 +279,7 @@ def figure_10(rows: Rows) -> Figure:
     return figure
 
 
-def _ours(axis: Axes, place: float, members: Sequence[float], colour: str = ACCENT) -> None:
+def _ours(axis: Axes, place: float | int, members: Sequence[float], colour: str = ACCENT) -> None:
     """Every member as a point, and beside them the mean with its interval."""
     axis.scatter([place] * len(members), members, s=9, color=colour, alpha=0.35, linewidths=0)
     interval = mean_interval(members)

@@ -27,7 +27,7 @@ WIDTHS = (100, 100)
 # Stripes of Figure 1, and the model's noise: lengths near 1, at which networks as they are initialised do best.
 STRIPES = {"long": 1.5, "short": 1.125, "spacing": 2.0, "thickness": 0.04}
 STRIPES_NOISE = 0.125
-STRIPES_BETA = 16.0  # of the linear VAE, whose directions do not depend on it: it aligns in a time that goes as 1/β
+STRIPES_BETA = 32.0  # of the linear VAE, whose directions do not depend on it: it aligns in a time that goes as 1/β
 LINEAR_MEASURES = (principal_angle, latent_law, loss)
 
 
@@ -72,6 +72,8 @@ def figure_1(scale: Scale) -> list[Run]:
     `data.local_versus_global` has by default and noise of 1, at most two of five networks had left the global
     directions after as many steps. The angle of single latents to local directions says nothing here: a decoder that
     draws stripes is flat across them, at the codes, and flat directions are arbitrary. Encodings are compared instead.
+    Linear VAEs turn slowly: after 10,000 steps of β = 16, in the first run, nine of ten were within 5° of the global
+    directions and one still 19° off. Now they take 15,000 steps of β = 32.
     """
     steps = {"smoke": 40, "default": 5000, "paper": 50_000}[scale]
     seeds = range(2 if scale == "smoke" else 10)
@@ -81,7 +83,7 @@ def figure_1(scale: Scale) -> list[Run]:
     measures = (partial(local_pca, points=10 if scale == "smoke" else 100), embedding, latent_law, loss)
     return [
         Run("plane/non-linear", plane, _members(bent, 1.0, steps, 3e-3, seeds), measures),
-        Run("plane/linear", plane, _members(straight, STRIPES_BETA, 2 * steps, 1e-2, seeds), measures),
+        Run("plane/linear", plane, _members(straight, STRIPES_BETA, 3 * steps, 2e-2, seeds), measures),
     ]
 
 

@@ -1,0 +1,69 @@
+"""The page of all papers and the errata: drawn from records, the same bytes from the same records."""
+
+from dataclasses import replace
+
+import pytest
+
+from axiswise.errors import AxiswiseError
+from axiswise.evaluation import conduct
+from axiswise.papers import CLAIMS, STUDIES
+from axiswise.papers.gallery import PAPERS, errata, publish, summary_table, write_gallery
+from axiswise.papers.verify import verify, write
+
+STUDY = "rolinek2019.table_s4"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Compact records of one study at smoke scale, and verdicts of exact claims."""
+    folder = tmp_path_factory.mktemp("gallery")
+    conduct(STUDIES[STUDY], "smoke", folder / "runs" / STUDY, name=STUDY)
+    assert publish(folder / "runs", folder / "results", [STUDY, "sikka2019.figure_2"]) == [
+        folder / "results" / "rolinek2019" / "table_s4"
+    ]
+    exact = [claim for claim in CLAIMS if claim.id in ("sikka.prop2", "sikka.fig1", "zietlow.order")]
+    judged = list(verify([replace(claim, trained=()) for claim in exact], STUDIES, "default", folder / "runs"))
+    write(folder / "results" / "verdicts.json", judged, {"command": "c", "scale": "default", "device": "cpu"})
+    return folder / "results"
+
+
+def test_no_weights_are_published(results):
+    kept = {path.name for path in results.rglob("*") if path.is_file()}
+    assert kept == {"verdicts.json", "study.json", "run.json", "records.jsonl", "codes.safetensors"}
+
+
+def test_the_page_shows_claims_pictures_and_records(results):
+    page = write_gallery(results, CLAIMS).read_text("utf-8")
+    for words in ("sikka.prop2", "holds corrected", "axiswise run rolinek2019.table_s4", "data:image/png", "Errata"):
+        assert words in page
+    assert 'href="rolinek2019/table_s4/linear/ratio-1.0/records.jsonl"' in page
+    for paper in PAPERS:
+        assert f'id="{paper.name}"' in page
+    assert write_gallery(results, CLAIMS).read_text("utf-8") == page
+
+
+def test_publishing_again_replaces_what_was_there(results):
+    target = results / "rolinek2019" / "table_s4"
+    (target / "old" / "run").mkdir(parents=True)
+    (target / "old" / "run" / "records.jsonl").write_text("")
+    publish(results.parent / "runs", results, [STUDY])
+    assert not (target / "old" / "run").exists()
+    assert (target / "linear" / "ratio-1.0" / "records.jsonl").is_file()
+
+
+def test_a_folder_without_verdicts_is_refused(tmp_path):
+    with pytest.raises(AxiswiseError, match=r"Expected a folder of results with a verdicts.json.* Got "):
+        write_gallery(tmp_path, CLAIMS)
+
+
+def test_the_summary_counts_verdicts():
+    claims = [{"id": "sikka.a", "verdict": "holds"}, {"id": "sikka.b", "verdict": "not run here"}]
+    assert "| sikka2019 | 2 | 1 | – | – | – | 1 |" in summary_table({"claims": claims}).splitlines()
+
+
+def test_every_erratum_is_on_the_page_of_errata():
+    page = errata(CLAIMS)
+    for claim in CLAIMS:
+        for erratum in claim.errata:
+            assert f"(`{claim.id}`)" in page
+            assert erratum.right in page

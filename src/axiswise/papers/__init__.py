@@ -3,26 +3,26 @@
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import Study
 from axiswise.papers.allen2024 import claims as allen2024_claims
-from axiswise.papers.allen2024 import studies as allen2024
+from axiswise.papers.allen2024 import studies as allen2024_studies
 from axiswise.papers.claim import Claim
 from axiswise.papers.mathieu2019 import claims as mathieu2019_claims
-from axiswise.papers.mathieu2019 import studies as mathieu2019
+from axiswise.papers.mathieu2019 import studies as mathieu2019_studies
 from axiswise.papers.objectives import comparison, objectives
 from axiswise.papers.quickstart import quickstart
 from axiswise.papers.rolinek2019 import claims as rolinek2019_claims
-from axiswise.papers.rolinek2019 import studies as rolinek2019
+from axiswise.papers.rolinek2019 import studies as rolinek2019_studies
 from axiswise.papers.sikka2019 import claims as sikka2019_claims
-from axiswise.papers.sikka2019 import studies as sikka2019
+from axiswise.papers.sikka2019 import studies as sikka2019_studies
 from axiswise.papers.zietlow2021 import claims as zietlow2021_claims
-from axiswise.papers.zietlow2021 import studies as zietlow2021
+from axiswise.papers.zietlow2021 import studies as zietlow2021_studies
 
 STUDIES: dict[str, Study] = {"quickstart": quickstart, "objectives": objectives, "comparison": comparison}
 for _paper, _studies in {
-    "allen2024": allen2024.STUDIES,
-    "mathieu2019": mathieu2019.STUDIES,
-    "rolinek2019": rolinek2019.STUDIES,
-    "sikka2019": sikka2019.STUDIES,
-    "zietlow2021": zietlow2021.STUDIES,
+    "allen2024": allen2024_studies.STUDIES,
+    "mathieu2019": mathieu2019_studies.STUDIES,
+    "rolinek2019": rolinek2019_studies.STUDIES,
+    "sikka2019": sikka2019_studies.STUDIES,
+    "zietlow2021": zietlow2021_studies.STUDIES,
 }.items():
     STUDIES |= {f"{_paper}.{_name}": _study for _name, _study in _studies.items()}
 

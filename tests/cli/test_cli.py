@@ -46,6 +46,10 @@ def test_the_command_line_is_frozen():
 
     assert options(typer.main.get_command(app)) == {
         "": ["--version"],
+        "attack": [
+            *("--apart", "--budget", "--count", "--device", "--epsilon", "--json", "--objectives", "--out", "--path"),
+            *("--seeds", "dataset"),
+        ],
         "bench data": ["--device", "--json", "--members", "--repeats"],
         "bench geometry": ["--json", "--points"],
         "bench population": ["--conv", "--device", "--json", "--members", "--repeats"],
@@ -57,7 +61,7 @@ def test_the_command_line_is_frozen():
             *("--beta", "--data", "--factors", "--likelihood", "--out", "--points", "--seed", "factory"),
         ],
         "list": [],
-        "report": ["folder"],
+        "report": ["--gallery", "folder"],
         "run": ["--device", "--out", "--precision", "--scale", "--workers", "study"],
         "score": [
             *("--circular", "--continuous", "--discrete", "--json", "--kinds", "--out", "--scores", "--seed"),
@@ -65,6 +69,9 @@ def test_the_command_line_is_frozen():
         ],
         "status": ["--json", "folder"],
         "theory": ["--betas", "--dimension", "--json", "--latents", "--mixing", "--noise", "--out"],
+        "verify": [
+            *("--device", "--json", "--long", "--out", "--publish", "--results", "--scale", "--workers", "claims"),
+        ],
     }
 
 
@@ -75,6 +82,10 @@ def test_the_command_line_is_frozen():
         (["run", "quickstart", "--device", "abacus"], "`device` must name a device of this machine (cpu"),
         (["run", "quickstart", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
         (["run", "quickstart", "--workers", "0"], "--workers must be at least 1. Got 0."),
+        (["verify", "sika"], "Expected ids of claims, or of papers (sikka.terms, "),
+        (["verify", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
+        (["verify", "sikka", "--publish", "x"], "--publish keeps the verdicts of all claims together. Got sikka."),
+        (["report", "nowhere", "--gallery"], "Expected a folder of results with a verdicts.json"),
         (["status", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
         (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, color_dsprites, "),
         (["data", "get", "npz"], "The dataset npz is made of files of your own. Say which with --path."),

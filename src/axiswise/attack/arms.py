@@ -33,7 +33,7 @@ def weights(dataset: FactorDataset) -> Weights:
     """The published weights for dSprites and Shapes3D; for others those of dSprites, in proportion to the pixels.
 
     References:
-        Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, Table 6.
+        Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, Table 2.
 
     Example:
         >>> from axiswise.data import small_sprites

@@ -31,9 +31,8 @@ def local_versus_global(
     .. math:: R(\alpha)\, \mathrm{diag}(\lambda^2, \kappa^2)\, R(\alpha)^\top + \mathrm{diag}(0, h^2 / 12 + \tau^2),
 
     so that the first principal direction climbs, by 48° for the default numbers; within a stripe it is level. PCA and
-    the linear VAE see the former, the non-linear VAE aligns with the latter: the default numbers are such that two
-    hidden layers of 100 suffice for that, at noise of variance 1 and β = 1. The factors are a and b, the generating
-    coordinates of the whole.
+    the linear VAE see the former; a non-linear VAE may align with the latter, and the study ``zietlow2021.figure_1``
+    measures how far it does. The factors are a and b, the generating coordinates of the whole.
 
     The paper draws such a set and says what it is for, but not how it was made: this construction is ours.
 

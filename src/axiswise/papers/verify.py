@@ -225,10 +225,15 @@ def phrase(finding: Finding) -> str:
     """
     if math.isnan(finding.estimate):
         return finding.rule if finding.decision == "holds" else f"not so: {finding.rule}"
-    number = f"{finding.estimate:.3g}".replace("-", "−")
+    number = _signed(finding.estimate)
     if not math.isnan(finding.low):
-        number += f" [{finding.low:.3g}, {finding.high:.3g}]".replace("-", "−")
+        number += f" [{_signed(finding.low)}, {_signed(finding.high)}]"
     return f"{number}, {finding.rule}"
+
+
+def _signed(value: float) -> str:
+    """Three digits, with a minus rather than a hyphen before them."""
+    return ("−" if value < 0 else "") + f"{abs(value):.3g}"
 
 
 def _tightness(finding: Finding) -> float:

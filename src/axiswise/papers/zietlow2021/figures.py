@@ -219,10 +219,12 @@ def table_1(rows: Rows) -> Figure:
                 _ours(axis, place, values(rows, f"{arm}/{variant}", score), colours[variant])
         axis.set_xticks([4 * number + 1 for number in range(len(arms))], [ARMS[arm] for arm in arms])
         axis.set(ylabel=name, xlim=(-0.8, 4 * len(arms) - 1.2))
+    known = any(row["measure"] == "change_share" for own in rows.values() for row in own)
     for variant, colour in colours.items():
-        axes[0].errorbar([], [], [], fmt="o", color=colour, markersize=4, label=variant)
+        doubt = "" if known or variant != "changed" else ", by what may not depend on factors"
+        axes[0].errorbar([], [], [], fmt="o", color=colour, markersize=4, label=variant + doubt)
     axes[0].errorbar([], [], [], **PRINTED_MARK, label="printed, ± deviation")
-    axes[0].legend(ncols=4, loc="upper right")
+    figure.legend(ncols=4, loc="outside upper center")
     axes[0].set_title(f"{dataset_words(rows)}: every seed, mean and 95 % interval")
     return figure
 

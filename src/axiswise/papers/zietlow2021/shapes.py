@@ -1,16 +1,17 @@
 """The attack on 3D Shapes: Table 1, the searches over the main weight, and planes of hue and orientation."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import torch
 
 from axiswise.attack import Learning, judgement
-from axiswise.attack.arms import SHAPES3D
+from axiswise.attack.arms import SHAPES3D, weights
 from axiswise.data import Change, shapes3d
 from axiswise.evaluation import Run, Scale
 from axiswise.objectives import BetaTCVAE, BetaVAE, FactorVAE, Objective, SlowVAE
-from axiswise.papers.zietlow2021.discs import kept_attack, small_change, with_share
+from axiswise.papers.zietlow2021.discs import kept_attack, small_change, small_sprites_apart, with_share
 from axiswise.papers.zietlow2021.measures import hue_and_orientation
 from axiswise.papers.zietlow2021.sprites import MEASURES, SEEDS, STEPS, members, objectives_of, stand_in
 from axiswise.population import Member
@@ -120,6 +121,6 @@ def _members(objective: Objective | list[Objective], scale: Scale, seeds: int = 
     return members(objective, STEPS[scale], seeds, channels=CHANNELS, factors=FACTORS)
 
 
-def _doubled(found: list[Member]) -> list[Member]:
-    """The same β-VAEs with twice their β."""
-    return [replace(member, objective=replace(member.objective, beta=2.0 * member.objective.beta)) for member in found]
+def _doubled(found: Sequence[Member]) -> list[Member]:
+    """The β-VAEs of the stand-in with twice their β."""
+    return [replace(member, objective=BetaVAE(2.0 * weights(small_sprites_apart()).beta)) for member in found]

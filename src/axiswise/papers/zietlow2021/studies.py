@@ -61,9 +61,9 @@ def figure_1(scale: Scale) -> list[Run]:
     """PCA and linear VAEs follow the global, non-linear VAEs the local directions (zietlow2021 Figure 1).
 
     Points of the plane lie on level stripes within a cloud that climbs, so that principal directions within a stripe
-    and of the whole differ by some 36°. Published as a picture: the linear VAE's encoding matches that of PCA, the
-    non-linear one picks up the alignment of the local structure. The paper does not say how its points were made:
-    `data.local_versus_global` is ours.
+    and of the whole differ by some 36°, whichever are paired. Published as a picture: the linear VAE's encoding matches
+    that of PCA, the non-linear one picks up the alignment of the local structure. The paper does not say how its points
+    were made: `data.local_versus_global` is ours.
 
     Command: ``axiswise run zietlow2021.figure_1``. Cost: a minute on two cores.
 

@@ -117,14 +117,17 @@ def _write_report(folder: Path) -> None:
 
 @app.command("list")
 def list_studies() -> None:
-    """Show the studies that can be run."""
+    """Show the studies that can be run, and the claims that can be verified."""
     import inspect
 
-    from axiswise.papers import STUDIES
+    from axiswise.papers import CLAIMS, STUDIES
 
     for name, study in STUDIES.items():
         members = sum(len(part.members) for part in study("default"))
-        typer.echo(f"{name:24} {members:4} members  {inspect.cleandoc(study.__doc__ or '').partition(chr(10))[0]}")
+        typer.echo(f"{name:30} {members:4} members  {inspect.cleandoc(study.__doc__ or '').partition(chr(10))[0]}")
+    typer.echo()
+    for claim in CLAIMS:
+        typer.echo(f"{claim.id:22} {claim.kind:14} {claim.title}")
 
 
 def main() -> None:

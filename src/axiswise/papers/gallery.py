@@ -95,6 +95,8 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
 def write_gallery(results: str | Path, claims: Sequence[Claim]) -> Path:
     """Draws every figure from the records under a folder of results and writes one self-contained page of it all.
 
+    The pictures are also written beside the records that they were drawn from.
+
     Arguments:
         results: The folder, with ``verdicts.json``.
         claims: The ledger, for what is wrong in print.
@@ -213,7 +215,7 @@ def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Seq
         "section",
         element("h2", paper.citation),
         table(["id", "claim", "published", "found", "verdict", "time"], rows, "scroll prose"),
-        *(_study(paper, folder, results) for folder in _folders(results / paper.name)),
+        *(_study(paper, folder, results) for folder in _folders(results / paper.name, _figures_of(paper))),
         join(element("h3", "Errata"), corrected) if wrong else Markup(),
         id=paper.name,
     )
@@ -235,14 +237,15 @@ def _found(claim: Mapping[str, Any]) -> Markup:
     return join(*lines[:1], folded or Markup(), *notes)
 
 
-def _folders(folder: Path) -> list[Path]:
-    return sorted(path.parent for path in folder.glob("*/study.json"))
+def _folders(folder: Path, drawn: Figures) -> list[Path]:
+    return sorted(path.parent for path in folder.glob("*/study.json") if path.parent.name in drawn)
 
 
 def _study(paper: Paper, folder: Path, results: Path) -> Markup:
     about = read_json(folder / "study.json", "axiswise-study-1")
-    drawn = _figures_of(paper).get(folder.name)
-    pictures = drawn(folder).items() if drawn else ()
+    pictures = _figures_of(paper)[folder.name](folder)
+    for name, png in pictures.items():
+        write_bytes(folder / name, png)
     rows = [row for path in folder.rglob("records.jsonl") for row in read_rows(path)]
     members = {row["member"] for row in rows}
     seeds = {row["seed"] for row in rows}
@@ -252,16 +255,13 @@ def _study(paper: Paper, folder: Path, results: Path) -> Markup:
     for path in sorted(folder.rglob("records.jsonl")):
         name = path.parent.relative_to(folder).as_posix()
         links += [" ", element("a", name, href=quote(path.relative_to(results).as_posix()))]
-    shown = (figure(Picture(name, png, _caption(name), f"{about['title']}: {name}")) for name, png in pictures)
+    captions = {name: Path(name).stem.replace("_", " ").replace("-", " ") for name in pictures}
+    shown = (figure(Picture(name, png, captions[name], f"{about['title']}: {name}")) for name, png in pictures.items())
     return join(
         element("h3", about["title"]),
         element("p", made, element("code", about["command"]), ". Records:", *links, class_="note"),
         element("div", *shown, class_="figures"),
     )
-
-
-def _caption(name: str) -> str:
-    return Path(name).stem.replace("_", " ").replace("-", " ")
 
 
 def _figures_of(paper: Paper) -> Figures:

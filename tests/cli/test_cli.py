@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from axiswise import __version__
 from axiswise.cli import app
+from axiswise.papers import CLAIMS
 
 PROGRAM = [sys.executable, "-c", "from axiswise.cli import main; main()"]
 
@@ -111,9 +112,10 @@ def test_a_folder_of_another_study_is_refused(tmp_path):
     assert "holds study 'other' at scale 'smoke'. Got 'rolinek2019.figure_s4' at 'smoke'" in done.stderr
 
 
-def test_list_shows_every_study():
-    lines = CliRunner().invoke(app, ["list"]).output.splitlines()
-    assert [line.split()[0] for line in lines] == [
+def test_list_shows_every_study_and_claim():
+    studies, _, claims = CliRunner().invoke(app, ["list"]).output.partition("\n\n")
+    assert [line.split()[0] for line in claims.splitlines()] == [claim.id for claim in CLAIMS]
+    assert [line.split()[0] for line in studies.splitlines()] == [
         "quickstart",
         "objectives",
         "comparison",

@@ -30,6 +30,10 @@ def small_sprites(
     as they are; the more unequal, the more their variances set them apart, as on the stretched square of `synth_linear`
     (whose `ratio` is that of the two ways).
 
+    References:
+        The construction is ours, after the sprites of Matthey, Higgins, Hassabis and Lerchner, *dSprites:
+        disentanglement testing sprites dataset*, 2017.
+
     Arguments:
         levels: How many places across, places down and sizes there are.
         side: Height and width of the image in pixels.

@@ -45,6 +45,23 @@ def weights(dataset: FactorDataset) -> Weights:
     return Weights(*(weight * min(1.0, dataset.numel / PIXELS) for weight in DSPRITES))
 
 
+def objectives_of(weights: Weights) -> dict[str, Objective]:
+    """The six objectives of the paper's Table 1, by name.
+
+    Example:
+        >>> objectives_of(DSPRITES)["beta-tcvae"].beta
+        6.0
+    """
+    return {
+        "beta-vae": BetaVAE(weights.beta),
+        "factor-vae": FactorVAE(weights.adversary),
+        "beta-tcvae": BetaTCVAE(weights.total_correlation),
+        "slow-vae": SlowVAE(weights.slow),
+        "pcl": PCL(),
+        "autoencoder": Autoencoder(),
+    }
+
+
 def network(dataset: FactorDataset, objective: Objective) -> VAE:
     """A VAE with a latent for each factor: convolutional for images of 64 × 64 pixels, fully connected for others."""
     posterior = Deterministic() if isinstance(objective, Autoencoder | PCL) else Diagonal()
@@ -91,15 +108,7 @@ def arms(
     unknown = [name for name in objectives if name not in OBJECTIVES]
     if unknown:
         raise AxiswiseError(f"Expected names of objectives ({', '.join(OBJECTIVES)}). Got {', '.join(unknown)}.")
-    found = weights(dataset)
-    described: dict[str, Objective] = {
-        "beta-vae": BetaVAE(found.beta),
-        "factor-vae": FactorVAE(found.adversary),
-        "beta-tcvae": BetaTCVAE(found.total_correlation),
-        "slow-vae": SlowVAE(found.slow),
-        "pcl": PCL(),
-        "autoencoder": Autoencoder(),
-    }
+    described = objectives_of(weights(dataset))
     return {name: restarts(dataset, described[name], steps=steps, seeds=seeds) for name in objectives}
 
 

@@ -365,6 +365,7 @@ class Feed:
         samples = self.built.learning.samples
         z = torch.stack(
             [
+                # The type is a named tuple of its posterior's own fields, which pyright cannot know.
                 type(self.codes)(*(part[:, rows.repeat(samples)] for part in self.codes)).sample(noise)  # pyright: ignore
                 for rows, noise in zip(row.rows, row.noise, strict=True)
             ]
@@ -597,6 +598,7 @@ def _encoded(population: Population, dataset: FactorDataset, dtype: torch.dtype)
     """Every member's posterior parameters of every original observation."""
     rows = torch.arange(len(dataset), device=dataset.device).split(max(1, ENCODED_AT_ONCE // dataset.numel))
     parts = [population.encode(dataset.x(part)) for part in rows]
+    # The type is a named tuple of its posterior's own fields, which pyright cannot know.
     return type(parts[0])(*(torch.cat(stack, 1).to(dtype) for stack in zip(*parts, strict=True)))  # pyright: ignore
 
 

@@ -7,13 +7,13 @@ from functools import partial
 import torch
 
 from axiswise.attack import Learning, judgement
-from axiswise.attack.arms import SHAPES3D, weights
+from axiswise.attack.arms import SHAPES3D, objectives_of, weights
 from axiswise.data import Change, shapes3d
 from axiswise.evaluation import Run, Scale
 from axiswise.objectives import BetaTCVAE, BetaVAE, FactorVAE, Objective, SlowVAE
 from axiswise.papers.zietlow2021.discs import kept_attack, small_change, small_sprites_apart, with_share
 from axiswise.papers.zietlow2021.measures import hue_and_orientation
-from axiswise.papers.zietlow2021.sprites import MEASURES, SEEDS, STEPS, members, objectives_of, stand_in
+from axiswise.papers.zietlow2021.sprites import MEASURES, SEEDS, STEPS, members, stand_in
 from axiswise.population import Member
 from axiswise.scores import active_units, mig
 

@@ -8,13 +8,13 @@ from functools import partial
 from importlib.resources import as_file, files
 
 from axiswise.attack import arms, judgement, load_change
-from axiswise.attack.arms import DSPRITES, Weights
+from axiswise.attack.arms import DSPRITES, objectives_of
 from axiswise.data import Change, dsprites
 from axiswise.distributions import Deterministic, Diagonal
 from axiswise.evaluation import Run, Scale, kl, loss, reconstruction
 from axiswise.models import conv64
 from axiswise.numerics.optimizers import Adam
-from axiswise.objectives import PCL, Autoencoder, BetaTCVAE, BetaVAE, FactorVAE, Objective, SlowVAE
+from axiswise.objectives import PCL, Autoencoder, BetaVAE, Objective
 from axiswise.papers.zietlow2021.discs import EPSILON as SMALL_EPSILON
 from axiswise.papers.zietlow2021.discs import small_change, small_sprites_apart, with_share
 from axiswise.population import Member, grid
@@ -26,25 +26,6 @@ CHANGE = "dsprites_change.safetensors"
 STEPS = {"smoke": 2, "default": 50_000, "paper": 300_000}
 SEEDS = 10
 MEASURES = (mig, dci, factor_vae, sap, active_units, loss, reconstruction, kl)
-
-
-def objectives_of(weights: Weights) -> dict[str, Objective]:
-    """The six objectives of Table 1, by name.
-
-    Example:
-        >>> objectives_of(DSPRITES)["beta-tcvae"].beta
-        6.0
-    """
-    return {
-        "beta-vae": BetaVAE(weights.beta),
-        "factor-vae": FactorVAE(weights.adversary),
-        "beta-tcvae": BetaTCVAE(weights.total_correlation),
-        "slow-vae": SlowVAE(weights.slow),
-        "pcl": PCL(),
-        "autoencoder": Autoencoder(),
-    }
-
-
 OBJECTIVES = objectives_of(DSPRITES)
 
 

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from axiswise import __version__
 from axiswise.cli import app
-from axiswise.papers import CLAIMS
+from axiswise.papers import CLAIMS, STUDIES
+from axiswise.records import read_json
 
 PROGRAM = [sys.executable, "-c", "from axiswise.cli import main; main()"]
 
@@ -22,7 +23,8 @@ def test_help_and_version_do_not_import_torch():
     code = (
         "import sys; from typer.testing import CliRunner; from axiswise.cli import app\n"
         "for arguments in (['--help'], ['run', '--help'], ['bench', '--help'], ['data', '--help'],\n"
-        "                  ['score', '--help'], ['explain', '--help'], ['status', '--help'], ['--version']):\n"
+        "                  ['score', '--help'], ['explain', '--help'], ['status', '--help'], ['list', '--help'],\n"
+        "                  ['--version']):\n"
         "    result = CliRunner().invoke(app, arguments); assert result.exit_code == 0, result.output\n"
         "assert 'torch' not in sys.modules, 'torch was imported'"
     )
@@ -61,7 +63,7 @@ def test_the_command_line_is_frozen():
         "explain": [
             *("--beta", "--data", "--factors", "--likelihood", "--out", "--points", "--seed", "factory"),
         ],
-        "list": [],
+        "list": ["--json"],
         "report": ["--gallery", "folder"],
         "run": ["--device", "--out", "--precision", "--scale", "--workers", "study"],
         "score": [
@@ -113,9 +115,10 @@ def test_a_folder_of_another_study_is_refused(tmp_path):
 
 
 def test_list_shows_every_study_and_claim():
-    studies, _, claims = CliRunner().invoke(app, ["list"]).output.partition("\n\n")
-    assert [line.split()[0] for line in claims.splitlines()] == [claim.id for claim in CLAIMS]
+    studies, claims, _ = CliRunner().invoke(app, ["list"]).output.split("\n\n")
+    assert [line.split()[0] for line in claims.splitlines()] == ["claim", *(claim.id for claim in CLAIMS)]
     assert [line.split()[0] for line in studies.splitlines()] == [
+        "study",
         "quickstart",
         "objectives",
         "comparison",
@@ -151,6 +154,36 @@ def test_list_shows_every_study_and_claim():
         "zietlow2021.figure_5",
         "zietlow2021.figure_10",
     ]
+
+
+def test_list_shows_what_was_measured_and_where(tmp_path, monkeypatch):
+    held: dict[str, dict] = {
+        "cpu": {"machine": "two cores", "versions": "torch 2", "command": "axiswise verify"},
+        "gpu": {"machine": "one H200", "versions": "torch 3", "command": "axiswise run"},
+    }
+    for column in held.values():
+        column["studies"] = dict.fromkeys(STUDIES, "not measured: no time")
+    held["cpu"]["claims"] = {claim.id: 0.5 for claim in CLAIMS}
+    held["cpu"]["studies"] |= {"rolinek2019.table_1": 246.0, "sikka2019.propositions": 30.0}
+    held["gpu"]["studies"]["rolinek2019.table_1"] = 42.0
+    monkeypatch.setattr("axiswise.papers.costs.document", lambda: held)
+    done = CliRunner().invoke(app, ["list", "--json", str(tmp_path / "list.json")])
+    lines = {line.split()[0]: line for line in done.output.splitlines() if line}
+    assert "  40    4.1 min       42 s  Training soon" in lines["rolinek2019.table_1"]
+    assert "  60          –          –  How well" in lines["comparison"]
+    assert "exact               0.5 s          –  For any" in lines["sikka.prop4"]
+    assert "exact + train        30 s          –  The best" in lines["sikka.prop1"]
+    assert "train + gpu     ≥ 4.1 min     ≥ 42 s  The polarized" in lines["rolinek.table1"]
+    assert lines["CPU:"] == "CPU: two cores; torch 2; axiswise verify"
+    assert lines["GPU:"] == "GPU: one H200; torch 3; axiswise run"
+    told = read_json(tmp_path / "list.json", "axiswise-list-1")
+    claims = {claim["claim"]: claim for claim in told["claims"]}
+    assert claims["sikka.prop1"]["cpu"] == {"seconds": 30.5, "unknown": []}
+    unknown = ["rolinek2019.table_2_images not measured: no time"]
+    assert claims["rolinek.table1"]["gpu"] == {"seconds": 42.0, "unknown": unknown}
+    studies = {study["study"]: study for study in told["studies"]}
+    assert studies["comparison"]["cpu"] == {"seconds": None, "unknown": ["comparison not measured: no time"]}
+    assert told["measured"]["gpu"] == {"machine": "one H200", "versions": "torch 3", "command": "axiswise run"}
 
 
 def test_data_commands(tmp_path):

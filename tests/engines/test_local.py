@@ -83,6 +83,20 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
     assert json.loads((two / "study.json").read_text())["failed"] == {}
 
 
+def test_the_time_of_a_study_adds_up_over_the_processes_that_worked_on_it(studies, tmp_path):
+    def seconds() -> float:
+        return json.loads((tmp_path / "out/study.json").read_text())["seconds"]
+
+    Path(os.environ["MENDED"]).touch()
+    began = time.perf_counter()
+    conduct(studies.mixed, "default", tmp_path / "out", workers=1)
+    elapsed = time.perf_counter() - began
+    first = seconds()
+    assert 0.5 * elapsed < first <= elapsed
+    conduct(studies.mixed, "default", tmp_path / "out", workers=1)
+    assert first < seconds() < first + elapsed  # nothing is trained again
+
+
 @pytest.mark.usefixtures("as_installed")  # checked signatures would take as long as the rest
 def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, start):
     """On the way, a worker is killed, too: another takes its run up."""

@@ -12,7 +12,7 @@ from axiswise import data, grid, models, objectives, optimizers, train
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import uniform
 from axiswise.population import Member
-from axiswise.population.acceleration import Accelerated, aten, fused, own
+from axiswise.population.acceleration import Accelerated, aten, cast_once, fused, own
 from axiswise.population.cohort import Cohort, Precision
 from axiswise.population.feed import feed
 from axiswise.population.loop import begin, run
@@ -69,6 +69,25 @@ def test_relu_and_its_derivative_move_into_the_convolutions():
     assert targets.count(own.down.default) + targets.count(own.up.default) == 5  # 3 forth, 2 back: not to the data
     for found, value in zip(graph(x, *weights), expected, strict=True):
         torch.testing.assert_close(found, value, rtol=0, atol=0)
+
+
+def test_casts_of_one_weight_are_shared_and_no_others():
+    """A network called twice casts its weights once; values computed on the way are cast as often as they were."""
+
+    def step(weight, x):
+        part = weight[:, :3]
+        once, twice = (torch.mm(x.bfloat16(), part.bfloat16()) for _ in range(2))
+        inner = once.float() + 1.0
+        return inner.bfloat16() + twice + inner.bfloat16()
+
+    weight, x = torch.randn(4, 5), torch.randn(2, 4)
+    graph = make_fx(step)(weight, x)
+    expected = graph(weight, x)
+    assert [node.target for node in graph.graph.nodes].count(aten._to_copy.default) == 7
+    cast_once(graph.graph)
+    graph.recompile()
+    assert [node.target for node in graph.graph.nodes].count(aten._to_copy.default) == 5  # x, weight, once, inner twice
+    torch.testing.assert_close(graph(weight, x), expected, rtol=0, atol=0)
 
 
 def test_a_relu_that_shares_its_convolution_stays():

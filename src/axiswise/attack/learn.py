@@ -9,6 +9,11 @@ r"""The bilevel step: decoders follow the change, and the change makes entangled
 The encoders are frozen and see the original x, so that what they say of an observation can be computed once for all.
 One step is three batches for the decoders, and on the last of them, from the same pass, one for the change. The losses
 are those of training, sums over pixels and means over samples.
+
+Where pixels are black or white, as in dSprites, this can end in one picture for all factors, which fosters nothing:
+logits of decoders that have only seen 0 and 1 are so large that whichever of them follows the change more slowly
+dictates where it goes, until it saturates. There two options help: let the decoders move alone at first (`warm_up`),
+and begin with a change that varies with the factors (`start`), since none at all is a saddle of the losses.
 """
 
 import math
@@ -36,6 +41,7 @@ from axiswise.attack.manipulation import (
     read_change,
     save_change,
     scaled_factors,
+    started,
 )
 from axiswise.data import Change, FactorDataset
 from axiswise.data.changes import moved
@@ -60,6 +66,7 @@ DECODERS = "decoders"
 POPULATION, FINISHED, UNFINISHED = "population", "change.safetensors", "learning.safetensors"
 ENCODED_AT_ONCE = 1 << 22  # numbers of observations: 16 MB in float32
 LOOKED_AT = 1 << 22  # numbers of a dataset that its range is read from
+STARTED_AT = 1024  # observations whose factors scale the first change
 REFERENCE = Adam(lr=1e-4, beta1=0.9, beta2=0.999, eps=1e-7)
 
 
@@ -69,6 +76,7 @@ class Learning:
 
     The paper does not say for how many steps, nor whether the change is learned on a batch of its own. Here it is
     learned on the last of the decoders' three batches, before they have moved on it: one pass gives both gradients.
+    `warm_up` and `start` are ours.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, section
@@ -80,6 +88,9 @@ class Learning:
         batch: Observations in a batch.
         samples: Latent samples of each observation, which estimate the stochastic part of the losses.
         decoder_batches: Batches of the decoders for each of the change.
+        warm_up: Steps at the beginning in which decoders move and the change does not.
+        start: Standard deviation of the first change before its tanh, as `started` scales it; None leaves the initial
+            weights as they are drawn, at which there is nearly no change.
         optimizer: Moves the change; schedules count its steps.
         decoder_optimizer: Moves the decoders; None is the same.
         renderer: How the change is drawn, "convolutional" or "dense"; None is the first where the images allow it.
@@ -96,6 +107,9 @@ class Learning:
     batch: int = 64
     samples: int = 5
     decoder_batches: int = 3
+    warm_up: int = 0
+    start: float | None = None
+    centred: bool = False
     optimizer: Optimizer = REFERENCE
     decoder_optimizer: Optimizer | None = None
     renderer: Renderer | None = None
@@ -111,6 +125,13 @@ class Learning:
         for name in ("steps", "batch", "samples", "decoder_batches"):
             if getattr(self, name) < 1:
                 raise AxiswiseError(f"`{name}` must be at least 1. Got {getattr(self, name)}.")
+        if not 0 <= self.warm_up < self.steps:
+            raise AxiswiseError(
+                f"`warm_up` must be at least 0 and less than the {self.steps} steps, or the change never moves. "
+                f"Got {self.warm_up}."
+            )
+        if self.start is not None and not (math.isfinite(self.start) and self.start > 0):
+            raise AxiswiseError(f"`start` must be positive and finite, or None. Got {self.start}.")
 
     @property
     def interval(self) -> int:
@@ -287,7 +308,7 @@ class Bilevel:
     model: VAE
     decoders: dict[str, nn.Module]
     pattern: Manipulation
-    network: nn.Module
+    network: nn.Sequential
     slots: dict[str, tuple[Slot, ...]]
     learning: Learning
     images: bool
@@ -308,12 +329,14 @@ class Inputs(NamedTuple):
         x: Observations.
         factors: Their factors, scaled to −1…1.
         z: Latent samples of every member, the samples of all observations one after another.
+        moves: 1 if the change moves in this step, 0 if the decoders move alone.
         coefficients: The optimizers' coefficients, for the decoders with the batches first.
     """
 
     x: Float[Tensor, "b n ..."]
     factors: Float[Tensor, "b n k"]
     z: Float[Tensor, "b p m z"]
+    moves: Float[Tensor, ""]
     coefficients: dict[str, dict[str, Tensor]]
 
 
@@ -322,6 +345,7 @@ class Tables(NamedTuple):
 
     rows: Int[Tensor, "*s b n"]
     noise: Float[Tensor, "*s b p m z"]
+    moves: Float[Tensor, "*s"]
     coefficients: dict[str, dict[str, Tensor]]
 
 
@@ -353,10 +377,10 @@ class Feed:
         shape = (batches, members, learning.samples * rows, self.built.model.latents)
         noise = normal(seed, "attack noise", steps, shape, dtype=self.dtype)
         coefficients = {
-            NETWORK: self._coefficients(NETWORK, numbers, 1, 1),
+            NETWORK: self._coefficients(NETWORK, numbers, 1, 1, after=learning.warm_up),
             DECODERS: self._coefficients(DECODERS, numbers, batches, members),
         }
-        return Tables(index, noise, coefficients)
+        return Tables(index, noise, (steps >= learning.warm_up).to(self.dtype), coefficients)
 
     def inputs(self, row: Tables) -> Inputs:
         """The inputs of one step, from its row of the tables."""
@@ -370,10 +394,15 @@ class Feed:
                 for rows, noise in zip(row.rows, row.noise, strict=True)
             ]
         )
-        return Inputs(x, factors, z, row.coefficients)
+        return Inputs(x, factors, z, row.moves, row.coefficients)
 
-    def _coefficients(self, group: str, numbers: range, updates: int, rows: int) -> dict[str, Tensor]:
-        """Coefficients ``(s, updates, rows, 1)`` of a group: schedules count steps, bias corrections updates."""
+    def _coefficients(
+        self, group: str, numbers: range, updates: int, rows: int, *, after: int = 0
+    ) -> dict[str, Tensor]:
+        """Coefficients ``(s, updates, rows, 1)`` of a group: schedules count steps, bias corrections updates.
+
+        The latter count from step `after`, before which the group is not moved.
+        """
         optimizer = self.built.optimizers[group]
         values = {
             name: torch.tensor([value_at(value, number) for number in numbers], dtype=torch.float64).repeat_interleave(
@@ -382,7 +411,7 @@ class Feed:
             for name, value in hyperparameters(optimizer).items()
         }
         count = torch.arange(numbers.start * updates, numbers.stop * updates, dtype=torch.float64)[:, None]
-        factors = optimizer.coefficients(values, count)
+        factors = optimizer.coefficients(values, (count - after * updates).clamp_min(0.0))
         return {
             name: factor.to(self.dataset.device, self.dtype).view(-1, updates, 1, 1).expand(-1, -1, rows, 1)
             for name, factor in factors.items()
@@ -426,8 +455,8 @@ def differentiate(
         for slot, leaf in zip(built.slots[NETWORK], leaves[NETWORK], strict=True)
     }
     drawn = bind({NETWORK: built.network}, own, {})[NETWORK](factors)
-    changed = moved(x, built.learning.epsilon * drawn, images=built.images)
-    changed = changed.repeat(built.learning.samples, *(1 for _ in x.shape[1:]))
+    seen = moved(x, built.learning.epsilon * drawn, images=built.images)
+    changed = seen.repeat(built.learning.samples, *(1 for _ in x.shape[1:]))
 
     def one(leaves: list[Tensor], buffers: dict[str, Tensor], z: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         parameters = {
@@ -440,7 +469,11 @@ def differentiate(
     mapped = vmap(one) if built.stacked else _one_after_another(one)
     losses, updated = mapped(leaves[DECODERS], buffers, z)
     entangled, disentangled = losses[: built.count].mean(), losses[built.count :].mean()
-    minimised = {DECODERS: losses.sum(), NETWORK: entangled - disentangled}
+    gap = entangled - disentangled
+    if built.learning.centred and NETWORK in groups:
+        (force,) = torch.autograd.grad(gap, seen, retain_graph=True)
+        gap = (seen * (force - force.mean(0))).sum()
+    minimised = {DECODERS: losses.sum(), NETWORK: gap}
     gradients = {
         group: list(
             torch.autograd.grad(
@@ -498,6 +531,8 @@ def make_step(
             for group, parts in found.gradients.items():
                 for view, part in zip(slices[group], parts, strict=True):
                     view.copy_(part)
+                if group == NETWORK:
+                    gradient[group].mul_(inputs.moves)
                 row = batch if group == DECODERS else 0
                 factors = {name: factor[row] for name, factor in inputs.coefficients[group].items()}
                 built.optimizers[group].update(state.weights[group], gradient[group], state.moments[group], factors)
@@ -523,7 +558,8 @@ def _learned(
 ) -> Learned:
     """Learns the change, from wherever it stands in the folder, and stores it there."""
     built = _built(attacked, dataset, learning)
-    training, threads = Training(_start(built, attacked, dataset.device, dtype)), torch.get_num_threads()
+    scales = ranges(dataset)
+    training, threads = Training(_start(built, attacked, dataset, scales, dtype)), torch.get_num_threads()
     unfinished = folder / UNFINISHED if folder else None
     if unfinished and unfinished.exists():
         about = read_about(unfinished, LEARNING)
@@ -532,7 +568,7 @@ def _learned(
     if progress:
         progress.begin("learning the change", learning.steps)
         progress.advance(training.step)
-    feed = Feed(built, dataset, ranges(dataset), _encoded(attacked.population, dataset, dtype), dtype)
+    feed = Feed(built, dataset, scales, _encoded(attacked.population, dataset, dtype), dtype)
 
     def steps(state: State) -> Steps:
         first = feed.inputs(pytree.tree_map(lambda table: table[0], feed.tables(range(1))))
@@ -575,10 +611,14 @@ def _built(attacked: Attacked, dataset: FactorDataset, learning: Learning) -> Bi
     )
 
 
-def _start(built: Bilevel, attacked: Attacked, device: torch.device, dtype: torch.dtype) -> State:
+def _start(built: Bilevel, attacked: Attacked, dataset: FactorDataset, scales: Ranges, dtype: torch.dtype) -> State:
     """The state before the first step: the change from its seed, the decoders as they were trained."""
-    seeds = torch.tensor([built.learning.seed], device=device)
-    initial = initialise(built.network, NETWORK, seeds, dtype)
+    device, seed = dataset.device, torch.tensor([built.learning.seed], device=dataset.device)
+    initial = {name: stack[0] for name, stack in initialise(built.network, NETWORK, seed, dtype).items()}
+    if built.learning.start is not None:
+        rows = integers(seed, "attack start", 0, (STARTED_AT,), len(dataset))[0]
+        factors = scaled_factors(dataset.factors(rows), *scales).to(dtype)
+        initial = started(built.network, initial, factors, built.learning.start)
     weights = {
         NETWORK: torch.cat([initial[slot.name].reshape(1, -1) for slot in built.slots[NETWORK]], 1),
         DECODERS: torch.stack(

@@ -121,6 +121,46 @@ class Manipulation:
         return drawn.reshape(*factors.shape[:-1], *self.shape)
 
 
+def started(
+    network: nn.Sequential, initial: Mapping[str, Tensor], factors: Float[Tensor, "n k"], size: float
+) -> dict[str, Tensor]:
+    """Weights to start from, at which what is drawn varies with the factors.
+
+    Initial weights of a decoder draw nearly nothing here, and nearly the same for all factors: every layer makes what
+    passes through the single number smaller. So layer after layer is scaled, such that over the given factors its
+    values have standard deviation 1, and those of the last, before the tanh, that of `size`. The layer that the number
+    enters has its kinks spread over −2…2.
+
+    References:
+        Mishkin and Matas, *All you need is a good init*, ICLR 2016, algorithm 1, which scales layers alike.
+
+    Arguments:
+        network: What `Manipulation.build` gives.
+        initial: Its weights before they are scaled.
+        factors: Scaled factors of some observations.
+        size: Standard deviation of what is drawn, before the tanh.
+
+    Example:
+        >>> network, factors = Manipulation(3, (1, 16, 16), "convolutional").build(), 2 * torch.rand(256, 3) - 1
+        >>> weights = started(network, dict(network.named_parameters()), factors, 0.5)
+        >>> f"{functional_call(network, weights, (factors,)).atanh().std():.3f}"
+        '0.500'
+    """
+    weights, x = {name: tensor.detach().clone() for name, tensor in initial.items()}, factors
+    last = max(int(name.partition(".")[0]) for name in weights)
+    for position, layer in enumerate(network):
+        own = {name: weights[f"{position}.{name}"] for name, _ in layer.named_parameters()}
+        if isinstance(layer, nn.Linear) and layer.in_features == 1:
+            own["bias"].copy_(-own["weight"][:, 0] * torch.linspace(-2.0, 2.0, layer.out_features).to(x))
+        x = functional_call(layer, own, (x,))
+        if own:
+            factor = (size if position == last else 1.0) / x.std()
+            x = x * factor
+            for parameter in own.values():
+                parameter.mul_(factor)
+    return weights
+
+
 def manipulation(dataset: FactorDataset, renderer: Renderer | None = None, *, hidden: int = 256) -> Manipulation:
     """The network that suits a dataset.
 

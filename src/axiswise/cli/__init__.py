@@ -12,6 +12,7 @@ from axiswise.cli import bench, data, theory
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
 from axiswise.cli.interruption import interrupted
+from axiswise.cli.listing import list_studies
 from axiswise.cli.progress import Bars, Lines
 from axiswise.cli.score import score
 from axiswise.cli.status import status
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.command()(theory.theory)
+app.command("list")(list_studies)
 app.command("score", short_help="Score codes against factors that lie in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("verify", short_help="Run the papers' claims, published beside ours.")(verify)
@@ -113,21 +115,6 @@ def _write_report(folder: Path) -> None:
     from axiswise.report import write_report
 
     typer.echo(f"report: {write_report(folder)}")
-
-
-@app.command("list")
-def list_studies() -> None:
-    """Show the studies that can be run, and the claims that can be verified."""
-    import inspect
-
-    from axiswise.papers import CLAIMS, STUDIES
-
-    for name, study in STUDIES.items():
-        members = sum(len(part.members) for part in study("default"))
-        typer.echo(f"{name:30} {members:4} members  {inspect.cleandoc(study.__doc__ or '').partition(chr(10))[0]}")
-    typer.echo()
-    for claim in CLAIMS:
-        typer.echo(f"{claim.id:22} {claim.kind:14} {claim.title}")
 
 
 def main() -> None:

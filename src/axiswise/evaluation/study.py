@@ -1,6 +1,7 @@
 """Studies: lists of runs, and how they are conducted into a folder."""
 
 import inspect
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -77,9 +78,11 @@ class StudyFolder:
         runs: The study's runs.
         place: The device to train on.
         precision: What products are computed in on CUDA.
+        spent: Seconds that earlier processes took.
         running: Names of the runs that are being trained or measured.
         skipped: Reasons of the runs that could not have their data.
         failed: What went wrong, of the runs in which something did.
+        began: When this process began, by the clock of `time.perf_counter`.
     """
 
     path: Path
@@ -87,9 +90,11 @@ class StudyFolder:
     runs: Sequence[Run]
     place: torch.device
     precision: Precision | None
+    spent: float = 0.0
     running: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     failed: dict[str, tuple[Failure, ...]] = field(default_factory=dict)
+    began: float = field(default_factory=time.perf_counter)
 
     def conduct(self, number: int, progress: Progress | None, say: Callable[[str], None]) -> None:
         """Trains and measures one run in this process."""
@@ -143,6 +148,8 @@ class StudyFolder:
             "failed": {name: [failure._asdict() for failure in parts] for name, parts in self.failed.items()},
             "running": self.running,
             "planned": planned,
+            # What it costs: also what was begun and lost, but nothing between the last note and a kill.
+            "seconds": round(self.spent + time.perf_counter() - self.began, 2),
         }
         write_json(self.path / "study.json", {**self.about, **state})
 
@@ -170,7 +177,8 @@ def opened(
     with locked(out / LOCK, f"Another process is conducting a study into {out}. Wait for it, or choose another --out."):
         for left in out.glob(f".*{PARTIAL}"):  # by a process that was killed while writing
             left.unlink()
-        folder = StudyFolder(out, about, runs, place, precision)
+        before = read_json(out / "study.json", STUDY) if (out / "study.json").exists() else {}
+        folder = StudyFolder(out, about, runs, place, precision, before.get("seconds", 0.0))
         folder.note()
         try:
             yield folder

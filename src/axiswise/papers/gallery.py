@@ -80,7 +80,7 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
             for path in list(target.rglob("records.jsonl")):
                 shutil.rmtree(path.parent)
         about = read_json(source / "study.json", "axiswise-study-1")
-        kept = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped")
+        kept = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
         write_json(target / "study.json", {key: about[key] for key in kept if key in about})
         for path in source.rglob("records.jsonl"):
             own = target / path.parent.relative_to(source)

@@ -153,6 +153,29 @@ def fused(graph: Graph) -> None:
         graph.erase_node(node)
 
 
+def cast_once(graph: Graph) -> None:
+    """Lets uses of a weight in another type share one cast of it, where a network is called several times.
+
+    Only casts of inputs, or of views of them, are shared: nothing in a step writes to those.
+    """
+    casts: dict[Any, Node] = {}
+    for node in list(graph.nodes):
+        if node.target is not aten._to_copy.default or not _is_input(node.args[0]):
+            continue
+        key = (node.args, tuple(sorted(node.kwargs.items(), key=str)))
+        first = casts.setdefault(key, node)
+        if first is not node:
+            node.replace_all_uses_with(first)
+            graph.erase_node(node)
+
+
+def _is_input(node: Any) -> bool:
+    """Whether a node is one of the graph's inputs, or a view of one."""
+    while isinstance(node, Node) and node.target in (*_VIEWS, aten.slice.Tensor):
+        node = node.args[0]
+    return isinstance(node, Node) and node.op == "placeholder"
+
+
 _VIEWS = (
     *(aten.view.default, aten._unsafe_view.default, aten.alias.default, aten.unsqueeze.default),
     *(aten.squeeze.dim, aten.squeeze.dims),

@@ -28,7 +28,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks, SelfInitialised, initialise
 from axiswise.numerics.optimizers import Optimizer
 from axiswise.objectives import Batch, Objective, Terms
-from axiswise.population.acceleration import Accelerated, fused
+from axiswise.population.acceleration import Accelerated, cast_once, fused
 from axiswise.population.cohort import Precision
 from axiswise.shapes import Float, Int, Tensor
 
@@ -340,6 +340,7 @@ def traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[.
         if node.target is torch.ops.aten.detach.default:  # nothing is differentiated in a replay
             node.replace_all_uses_with(node.args[0])
             graph.graph.erase_node(node)
+    cast_once(graph.graph)
     fused(graph.graph)
     graph.recompile()
 

@@ -60,6 +60,16 @@ def test_the_best_linear_vae_is_principal():
     assert principal(x, jacobians, variance, NOISE).score > 0.3
 
 
+def test_recovery_has_the_same_bits_wherever_its_work_space_lies():
+    x, factors = everything(mixed("distinct", samples=1000))
+    codes, _, jacobians, _ = optimum(x)
+    taken, found = [], set()
+    for number in range(100):
+        found.add(tuple(part.item() for part in recovery(x, factors, codes, jacobians)))
+        taken.append(bytearray(10 + 7919 * number % 20_000))  # moves what is allocated next
+    assert len(found) == 1
+
+
 def test_the_objective_of_ppca_needs_its_entropy():
     x, _ = everything(mixed("distinct", samples=1000))
     x = x - x.mean(0)

@@ -1,7 +1,5 @@
 """Studies of zietlow2021: what they train, and that their smoke scale runs, is judged and drawn."""
 
-import json
-
 import pytest
 import torch
 
@@ -11,7 +9,7 @@ from axiswise.evaluation import conduct
 from axiswise.papers.zietlow2021 import shapes, sprites
 from axiswise.papers.zietlow2021.claims import CLAIMS
 from axiswise.papers.zietlow2021.discs import EPSILON, RESTARTS, restarts, small_attack, small_sprites_apart
-from axiswise.papers.zietlow2021.figures import FIGURES, main, read
+from axiswise.papers.zietlow2021.figures import FIGURES, read
 from axiswise.papers.zietlow2021.studies import STUDIES
 from axiswise.papers.zietlow2021.tables import document, published
 
@@ -75,8 +73,6 @@ def test_the_small_attack_runs_and_resumes(tmp_path, cache):
     rows = check("small_attack", folder)
     assert conducted("small_attack", tmp_path / "study") == folder
     assert read(folder) == rows
-    main([str(folder), str(tmp_path / "out")])
-    assert (tmp_path / "out" / "images.png").read_bytes() == FIGURES["small_attack"](folder)["images.png"]
     original = small_sprites_apart()
     points = torch.arange(len(original))
     x = original.x(points)
@@ -158,11 +154,6 @@ def test_every_study_has_figures_and_says_what_it_costs():
         assert "Cost: " in study.__doc__
 
 
-def test_messages(tmp_path):
-    with pytest.raises(AxiswiseError, match=r"Expected the study's folder and a folder to write into\. Got a"):
-        main(["a"])
+def test_a_folder_without_records_is_refused(tmp_path):
     with pytest.raises(AxiswiseError, match=r"Expected the folder of a study of zietlow2021\. Got .*no records"):
         read(tmp_path)
-    (tmp_path / "study.json").write_text(json.dumps({"format": "axiswise-study-1", "study": "other.study"}))
-    with pytest.raises(AxiswiseError, match=r"Expected a study of zietlow2021 \(theorem_1, .*\)\. Got 'other\.study'"):
-        main([str(tmp_path), str(tmp_path)])

@@ -146,7 +146,9 @@ def recovery(
         Allen 2024, corollary 1.1 and remark 3.
     """
     z = factors.double()
-    mixing = torch.linalg.lstsq(z, x.double()).solution.mT
+    # The normal equations: the rounding of `torch.linalg.lstsq` depends on where its work space lies in memory, and the
+    # same measurement would not give the same bits twice. The sources are far from collinear, so nothing is lost.
+    mixing = torch.linalg.solve(z.mT @ z, z.mT @ x.double()).mT
     left, values, right = torch.linalg.svd(mixing, full_matrices=False)
     target = left * values
     columns = jacobians.double().mean(1)

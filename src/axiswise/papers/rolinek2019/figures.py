@@ -1,10 +1,6 @@
-"""Tables and figures of rolinek2019 from the folders of its studies, printed beside measured.
-
-Command: ``python -m axiswise.papers.rolinek2019.figures STUDY_FOLDER OUT``.
-"""
+"""Tables and figures of rolinek2019 from the folders of its studies, printed beside measured."""
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -32,7 +28,7 @@ from axiswise.papers.rolinek2019.tables import (
     tasks_of,
     values,
 )
-from axiswise.records import mean_interval, read_json, read_rows, read_tensors, write_bytes
+from axiswise.records import mean_interval, read_rows, read_tensors
 from axiswise.report.figures.clouds import Plane, latent_planes
 from axiswise.report.figures.style import ACCENT, INK, MUTED, SEQUENCE, WIDTH, picture
 
@@ -256,19 +252,3 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
     "figure_s4_sprites": _draw("figure_s4_sprites", figure_s4),
 }
 """For each study, a function of its folder that draws its pictures, by file name."""
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Draws the pictures of a study's folder into another."""
-    if len(arguments) != 2:
-        raise AxiswiseError("Expected the study's folder and a folder to write into. Got " + " ".join(arguments))
-    folder, out = map(Path, arguments)
-    study = str(read_json(folder / "study.json", "axiswise-study-1")["study"]).removeprefix("rolinek2019.")
-    if study not in FIGURES:
-        raise AxiswiseError(f"Expected a study of rolinek2019 ({', '.join(FIGURES)}). Got {study!r}.")
-    for name, drawn in FIGURES[study](folder).items():
-        write_bytes(out / name, drawn)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

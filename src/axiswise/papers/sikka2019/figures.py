@@ -1,10 +1,6 @@
-"""Figures of sikka2019 from the folders of its studies: trained beside theory, and bands over initialisations.
-
-Command: ``python -m axiswise.papers.sikka2019.figures runs/sikka2019.figure_1-default OUT``, for any of its studies.
-"""
+"""Figures of sikka2019 from the folders of its studies: trained beside theory, and bands over initialisations."""
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +16,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.papers.sikka2019.claims import Curve, curve
 from axiswise.papers.sikka2019.exact import figure_1_problem, optima
 from axiswise.papers.sikka2019.studies import PROBLEMS
-from axiswise.records import mean_interval, read_json, read_rows, write_bytes
+from axiswise.records import mean_interval, read_rows
 from axiswise.report.figures.charts import PALETTE
 from axiswise.report.figures.style import ACCENT, MUTED, WIDTH, picture
 from axiswise.report.figures.theory import Theory, distinct
@@ -234,20 +230,3 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
     "figure_2": _drawn("figure_2", bands),
     "figure_3": _drawn("figure_3", bands),
 }
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Writes the pictures of a study into a folder and says where."""
-    if len(arguments) != 2:
-        raise AxiswiseError("Expected the study's folder and a folder to write into. Got " + " ".join(arguments))
-    folder, out = map(Path, arguments)
-    name = str(read_json(folder / "study.json", "axiswise-study-1")["study"]).removeprefix("sikka2019.")
-    if name not in FIGURES:
-        raise AxiswiseError(f"Expected the folder of one of {', '.join(FIGURES)}. Got that of {name!r}.")
-    for file, content in FIGURES[name](folder).items():
-        write_bytes(out / file, content)
-        print(out / file)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

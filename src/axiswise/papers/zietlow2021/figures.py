@@ -1,10 +1,6 @@
-"""Tables and figures of zietlow2021 from the folders of its studies, printed beside measured.
-
-Command: ``python -m axiswise.papers.zietlow2021.figures STUDY_FOLDER OUT``.
-"""
+"""Tables and figures of zietlow2021 from the folders of its studies, printed beside measured."""
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +14,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.papers.claim import Rows
 from axiswise.papers.zietlow2021.claims import MAIN, by_weight
 from axiswise.papers.zietlow2021.tables import ARMS, SCORES, arms_of, dataset_of, dataset_words, published, values
-from axiswise.records import mean_interval, read_json, read_rows, read_tensors, write_bytes
+from axiswise.records import mean_interval, read_rows, read_tensors
 from axiswise.report.figures.charts import PALETTE
 from axiswise.report.figures.style import ACCENT, INK, MUTED, WIDTH, picture, tight
 
@@ -304,19 +300,3 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
     "figure_10": _drawn("figure_10", figure_10),
 }
 """For each study, a function of its folder that draws its pictures, by file name."""
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Draws the pictures of a study's folder into another."""
-    if len(arguments) != 2:
-        raise AxiswiseError("Expected the study's folder and a folder to write into. Got " + " ".join(arguments))
-    folder, out = map(Path, arguments)
-    study = str(read_json(folder / "study.json", "axiswise-study-1")["study"]).removeprefix("zietlow2021.")
-    if study not in FIGURES:
-        raise AxiswiseError(f"Expected a study of zietlow2021 ({', '.join(FIGURES)}). Got {study!r}.")
-    for name, drawn in FIGURES[study](folder).items():
-        write_bytes(out / name, drawn)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

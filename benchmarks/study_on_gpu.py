@@ -3,29 +3,36 @@
 Command: ``PYTHONPATH=src python benchmarks/study_on_gpu.py comparison --out runs/comparison-default --precision bf16``,
 with the study's data in ``$AXISWISE_DATA``. ``--only RUN`` (repeatable) takes some of its runs, so that a long study
 can be split over several commands; a run is never split in time. ``--hold`` keeps every observation in memory (12 GB of
-dSprites for each process) instead of adding noise or a change to each batch anew. Runs that are trained after the Unix
-time ``--measure-until`` are left to be measured elsewhere, from their members. Expected: the study's folder as
+dSprites for each process) instead of adding noise or a change to each batch anew. ``--join``
+trains runs of the same members on several datasets as one cohort, which is faster still. Runs that are trained after
+the Unix time ``--measure-until`` are left to be measured elsewhere, from their members. Expected: the study's folder as
 ``axiswise run`` would leave it, and for each run its model-steps a second. With NVIDIA's multi-process service running
 (``nvidia-cuda-mps-control -d``) the processes share the GPU at once instead of in turns.
 """
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import torch
 
-from axiswise.data import materialized
+from axiswise.data import FactorDataset
+from axiswise.data.dataset import stored
 from axiswise.evaluation import Run, conduct, evaluate
 from axiswise.evaluation.study import opened
 from axiswise.papers import study_named
-from axiswise.population import Precision, train
+from axiswise.population import Member, Population, Precision, train
+from axiswise.population.cohort import Cohort
+from axiswise.population.train import _train_cohort, fast_precision
 from axiswise.report import write_report
 
 LONGEST_FIRST = ("deterministic-elbo", "factor-vae", "slow-vae", "pcl")
@@ -39,28 +46,91 @@ def chosen(study: str, only: list[str], steps: int | None) -> list[Run]:
     return sorted(runs, key=lambda run: not run.name.startswith(LONGEST_FIRST))
 
 
-def one(run: Run, out: Path, device: str, precision: Precision | None, *, hold: bool, until: float | None) -> None:
-    """Trains and measures one run."""
+def jobs(runs: list[Run], *, join: bool) -> list[list[Run]]:
+    """What one process trains: a run, or, joined, all runs of the same members, which differ in their dataset only."""
+    found: dict[object, list[Run]] = {}
+    for run in runs:
+        found.setdefault(tuple(member.address for member in run.members) if join else run.name, []).append(run)
+    return list(found.values())
+
+
+def held(dataset: FactorDataset, x: torch.Tensor) -> FactorDataset:
+    """The same dataset with its observations in memory, written where they are to lie."""
+    for rows in torch.arange(len(dataset), device=dataset.device).split(1024):
+        x[rows] = dataset.x(rows)
+    return replace(dataset, tensors={"x": x}, render=stored, rows=None)
+
+
+def from_own(tensors: Mapping[str, torch.Tensor], index: torch.Tensor) -> torch.Tensor:
+    """Observations of a cohort, rows (p, n), each member's from its own dataset."""
+    return tensors["x"][index + tensors["offset"][:, None]]
+
+
+def trained_on_own(
+    members: Sequence[Sequence[Member]], datasets: list[FactorDataset], x: torch.Tensor
+) -> list[Population]:
+    """Trains members on datasets of the same factors as one cohort, whose size is what a GPU is fast with.
+
+    A member is the same bits in any cohort; that it is here is for one line, which gives each its own observations.
+    """
+    everyone = tuple(member for own in members for member in own)
+    counts = torch.tensor([len(own) for own in members])
+    offset = torch.arange(len(datasets)).repeat_interleave(counts) * len(datasets[0])
+    tensors = {"x": x.flatten(0, 1), "offset": offset.to(x.device)}
+    dataset = replace(datasets[0], tensors=tensors, render=from_own, rows=None)
+    cohort = Cohort(everyone, torch.get_num_threads(), fast_precision(None, torch.float32, x.device, everyone))
+    trained = iter(_train_cohort(cohort, dataset, torch.float32, None, None, None))
+    dtype = "float32 with bf16 products" if cohort.precision == "bf16" else "float32"
+    return [
+        Population(
+            [
+                replace(one, about={**one.about, "dataset": own.identity, "dtype": dtype})
+                for one in islice(trained, count)
+            ]
+        )
+        for own, count in zip(datasets, counts.tolist(), strict=True)
+    ]
+
+
+def work(job: list[Run], out: Path, device: str, precision: Precision | None, *, hold: bool, until: float) -> None:
+    """Trains and measures the runs of one process."""
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // 4))
-    dataset = run.dataset().to(device)
-    dataset = materialized(dataset) if hold else dataset
+    datasets = [run.dataset().to(device) for run in job]
     began = time.perf_counter()
-    population = train(run.members, dataset, out=out / run.name, precision=precision)
+    x = torch.empty(0)
+    if hold or len(job) > 1:
+        x = torch.empty(len(job), len(datasets[0]), *datasets[0].shape, device=device)
+        datasets = [held(dataset, own) for dataset, own in zip(datasets, x, strict=True)]
+    if len(job) > 1:
+        populations = trained_on_own([run.members for run in job], datasets, x)
+    else:
+        populations = [train(job[0].members, datasets[0], out=out / job[0].name, precision=precision)]
     trained = time.perf_counter() - began
-    if until is None or time.time() < until:
-        evaluate(population, dataset, run.measures, out=out / run.name)
-    measured = time.perf_counter() - began - trained
-    ended = sorted({member.status for member in population.trained})
+    members = sum(len(population) for population in populations)
     told = {
-        "run": run.name,
-        "members": len(population),
-        "steps": run.members[0].steps,
-        "status": ended,
+        "runs": [run.name for run in job],
+        "members": members,
+        "steps": job[0].members[0].steps,
+        "status": sorted({member.status for population in populations for member in population.trained}),
         "training_seconds": round(trained, 1),
-        "model_steps_per_second": round(len(run.members) * run.members[0].steps / trained),
-        "measuring_seconds": round(measured, 1),
+        "model_steps_per_second": round(members * job[0].members[0].steps / trained),
     }
     print(json.dumps(told), flush=True)
+    for run, dataset, population in zip(job, datasets, populations, strict=True):
+        if len(job) > 1:
+            coders(population).save(out / run.name)
+        if time.time() < until:
+            evaluate(population, dataset, run.measures, out=out / run.name)
+
+
+def coders(population: Population) -> Population:
+    """The members without their adversaries, which are large and which no measure needs."""
+    return Population(
+        [
+            replace(one, weights={name: weight for name, weight in one.weights.items() if "discriminator" not in name})
+            for one in population.trained
+        ]
+    )
 
 
 def main() -> None:
@@ -73,19 +143,17 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=7)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--hold", action="store_true")
-    parser.add_argument("--measure-until", type=float)
+    parser.add_argument("--join", action="store_true")
+    parser.add_argument("--measure-until", type=float, default=math.inf)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--run")
     options = parser.parse_args()
     runs = chosen(options.study, options.only, options.steps)
+    found = jobs(runs, join=options.join)
     if options.run:
-        one(
-            next(run for run in runs if run.name == options.run),
-            options.out,
-            options.device,
-            options.precision,
-            hold=options.hold,
-        )
+        job = next(job for job in found if job[0].name == options.run)
+        settings = {"hold": options.hold, "until": options.measure_until}
+        work(job, options.out, options.device, options.precision, **settings)
         return
     began = time.perf_counter()
     runs[0].dataset()  # prepared once, before several processes ask for it
@@ -93,10 +161,10 @@ def main() -> None:
     # The folder is open, with no runs of its own, while the processes work: it then holds how long they took.
     folder = opened(lambda scale: [], "default", options.out, name=options.study, device="cpu", precision=None)
     with folder, ThreadPoolExecutor(options.processes) as pool:
-        codes = list(pool.map(lambda run: subprocess.run([*again, run.name], check=False).returncode, runs))
+        codes = list(pool.map(lambda job: subprocess.run([*again, job[0].name], check=False).returncode, found))
     print(json.dumps({"wall_seconds": round(time.perf_counter() - began, 1)}), flush=True)
     if any(codes):
-        sys.exit("failed: " + ", ".join(run.name for run, code in zip(runs, codes, strict=True) if code))
+        sys.exit("failed: " + ", ".join(job[0].name for job, code in zip(found, codes, strict=True) if code))
     if not options.steps and not options.only:
         settings = {"device": options.device, "precision": options.precision, "name": options.study}
         write_report(conduct(study_named(options.study), "default", options.out, **settings))

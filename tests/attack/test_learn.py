@@ -29,6 +29,9 @@ def plainly_learned(population, dataset, choice, learning):
     network = pattern.build().double()
     initial = initialise(network, "change", torch.tensor([learning.seed]), torch.float64)
     network.load_state_dict({name: stack[0] for name, stack in initial.items()})
+    if learning.start is not None:
+        rows = integers(learning.seed, "attack start", 0, (1024,), len(dataset))
+        scale_layers(network, scaled_factors(dataset.factors(rows), *ranges(dataset)).double(), learning.start)
     settings = {"lr": learning.optimizer.lr, "betas": (0.9, 0.999), "eps": learning.optimizer.eps}
     for_decoders = [torch.optim.Adam(pair.decoder.parameters(), **settings) for pair in pairs]
     for_change = torch.optim.Adam(network.parameters(), **settings)
@@ -54,8 +57,11 @@ def plainly_learned(population, dataset, choice, learning):
             half = len(pairs) // 2
             gap = sum(losses[:half]) / half - sum(losses[half:]) / half
             if batch == 2:
-                moves = torch.autograd.grad(gap, list(network.parameters()), retain_graph=True)
                 gaps.append(gap.item())
+                if learning.centred:
+                    (force,) = torch.autograd.grad(gap, changed, retain_graph=True)
+                    gap = (changed * (force - force.mean(0, keepdim=True))).sum()
+                moves = torch.autograd.grad(gap, list(network.parameters()), retain_graph=True)
             for loss, pair, optimizer in zip(losses, pairs, for_decoders, strict=True):
                 parameters = list(pair.decoder.parameters())
                 for parameter, gradient in zip(
@@ -65,15 +71,43 @@ def plainly_learned(population, dataset, choice, learning):
                 optimizer.step()
         for parameter, gradient in zip(network.parameters(), moves, strict=True):
             parameter.grad = gradient
-        for_change.step()
+        if step >= learning.warm_up:
+            for_change.step()
     return {name: parameter.detach() for name, parameter in network.named_parameters()}, gaps
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_it_equals_a_plain_loop(population, sprites, choice, count):
+def scale_layers(network, factors, size):
+    """Every layer so that its outputs have standard deviation 1, the last `size`, by running all before it anew."""
+    layers = [position for position, layer in enumerate(network) if list(layer.parameters())]
+    with torch.no_grad():
+        for position in layers:
+            layer = network[position]
+            if layer.weight.shape[1] == 1:  # unit i bends where the number is linspace(-2, 2)[i]
+                layer.bias.copy_(-layer.weight[:, 0] * torch.linspace(-2, 2, len(layer.bias)))
+            spread = network[: position + 1](factors).std() / (size if position == layers[-1] else 1.0)
+            layer.weight /= spread
+            layer.bias /= spread
+
+
+HELPED = replace(QUICK, warm_up=2, start=0.5, centred=True)
+
+
+@pytest.mark.parametrize(
+    ("count", "learning"),
+    [
+        (1, QUICK),
+        (2, QUICK),
+        (1, HELPED),
+        (2, HELPED),
+        (1, replace(QUICK, warm_up=1)),
+        (1, replace(QUICK, start=1.0)),
+        (1, replace(QUICK, centred=True)),
+    ],
+)
+def test_it_equals_a_plain_loop(population, sprites, choice, count, learning):
     chosen = choice._replace(entangled=choice.entangled[:count], disentangled=choice.disentangled[:count])
-    weights, gaps = plainly_learned(population, sprites, chosen, QUICK)
-    learned = learn(population, sprites, chosen, QUICK, dtype=torch.float64)
+    weights, gaps = plainly_learned(population, sprites, chosen, learning)
+    learned = learn(population, sprites, chosen, learning, dtype=torch.float64)
     np.testing.assert_allclose(learned.history["gap"], gaps, rtol=0, atol=1e-10)
     for name, weight in weights.items():  # the change is kept in float32
         torch.testing.assert_close(learned.change.tensors[name], weight.float(), rtol=0, atol=1e-6)
@@ -183,6 +217,10 @@ def test_bad_requests_are_refused_before_anything_is_trained(population, sprites
     assert not (tmp_path / "run").exists()
     with pytest.raises(AxiswiseError, match=r"`samples` must be at least 1. Got 0"):
         replace(QUICK, samples=0)
+    with pytest.raises(AxiswiseError, match=r"`warm_up` must be at least 0 and less than the 4 steps.* Got 4"):
+        replace(QUICK, warm_up=4)
+    with pytest.raises(AxiswiseError, match=r"`start` must be positive and finite, or None. Got 0.0"):
+        replace(QUICK, start=0.0)
     with pytest.raises(AxiswiseError, match=r"as many entangled as disentangled members.* Got positions \(\) and"):
         learn(population, sprites, choice._replace(entangled=()), QUICK)
 

@@ -12,8 +12,10 @@ are those of training, sums over pixels and means over samples.
 
 Where pixels are black or white, as in dSprites, this can end in one picture for all factors, which fosters nothing:
 logits of decoders that have only seen 0 and 1 are so large that whichever of them follows the change more slowly
-dictates where it goes, until it saturates. There two options help: let the decoders move alone at first (`warm_up`),
-and begin with a change that varies with the factors (`start`), since none at all is a saddle of the losses.
+dictates where it goes, until it saturates. There three options help: let the decoders move alone at first
+(`warm_up`), begin with a change that varies with the factors (`start`), since none at all is a saddle of the losses,
+and leave out what pushes all observations alike (`centred`). A shift that all share fosters neither code once the
+decoders have followed it.
 """
 
 import math
@@ -76,7 +78,7 @@ class Learning:
 
     The paper does not say for how many steps, nor whether the change is learned on a batch of its own. Here it is
     learned on the last of the decoders' three batches, before they have moved on it: one pass gives both gradients.
-    `warm_up` and `start` are ours.
+    `warm_up`, `start` and `centred` are ours, for images of black and white pixels; without them it is the paper's.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, section
@@ -91,6 +93,8 @@ class Learning:
         warm_up: Steps at the beginning in which decoders move and the change does not.
         start: Standard deviation of the first change before its tanh, as `started` scales it; None leaves the initial
             weights as they are drawn, at which there is nearly no change.
+        centred: Whether what pushes the change at a pixel is taken less its mean over the batch, so that nothing pushes
+            all observations alike.
         optimizer: Moves the change; schedules count its steps.
         decoder_optimizer: Moves the decoders; None is the same.
         renderer: How the change is drawn, "convolutional" or "dense"; None is the first where the images allow it.
@@ -472,7 +476,7 @@ def differentiate(
     gap = entangled - disentangled
     if built.learning.centred and NETWORK in groups:
         (force,) = torch.autograd.grad(gap, seen, retain_graph=True)
-        gap = (seen * (force - force.mean(0))).sum()
+        gap = (seen * (force - force.mean(0))).sum()  # its gradient is the force without its mean
     minimised = {DECODERS: losses.sum(), NETWORK: gap}
     gradients = {
         group: list(

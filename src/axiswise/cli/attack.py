@@ -55,8 +55,10 @@ def attack(
     console = Console(highlight=False, markup=False, soft_wrap=True)
     progress = Bars(console) if console.is_terminal else Lines(console.print)
     original = named(dataset, path)
-    rate = 1e-4 if original.shape[-2:] == (64, 64) else 1e-3
-    learning = Learning(epsilon, steps=max(1, budget // 5), optimizer=Adam(lr=rate, eps=1e-7))
+    steps = max(1, budget // 5)
+    # Convolutional members are for images like dSprites, of black and white pixels; see `attack.learn`.
+    helped = {"warm_up": steps // 15, "start": 0.5, "centred": True} if original.shape[-2:] == (64, 64) else {}
+    learning = Learning(epsilon, steps=steps, optimizer=Adam(lr=1e-3, eps=1e-7), **helped)
     judged_by = arms(original, steps=budget, seeds=range(seeds), objectives=names)
     folder = out or Path("runs") / f"attack-{dataset}"
     settings = {"device": device, "progress": progress, "say": console.print}

@@ -116,7 +116,7 @@ def table_1(scale: Scale) -> list[Run]:
     shorter, 20,000 batches, so that a share comes out lower. Look at when: ten latents are polarized after some 16,000
     batches, where the published shares mean 12,400 and 5,600 if batches were of 64.
     """
-    steps = {"smoke": 200, "default": 20_000, "paper": 375_000}[scale]
+    steps = {"smoke": 200, "default": 60_000, "paper": 375_000}[scale]
     runs = []
     for task in tasks("paper")[:2]:
         for column, latents in (("beta-vae", 2), ("ten-latents", WIDE)):

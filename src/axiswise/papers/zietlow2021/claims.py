@@ -368,8 +368,10 @@ def _all(rows: Rows) -> Iterator[Mapping[str, Any]]:
 
 _SPRITES, _SHAPES, _RESULTS = "zietlow2021.table_1", "zietlow2021.table_1_shapes3d", "zietlow2021/table_1"
 _FIRST_RUN = (
-    "the first run on a GPU has 50,000 of 300,000 steps, β-VAEs on all three sets, and β-TCVAE and PCL on the original "
-    "alone. The change that it was judged on is the same for all factors, so that its changed images test nothing. "
+    "members have 50,000 of 300,000 steps, and ten of sixteen cells are there: β-VAEs and β-TCVAEs on all three sets, "
+    "PCL on original and noise, SlowVAE and the autoencoder on the original. The change, learned against one member of "
+    "either kind, follows scale and shape (its one number correlates with them by .86 and −.33), and so does little to "
+    "turn latents: MIG of β-TCVAEs falls from .20 to .16, and ten seeds cannot tell whether that of β-VAEs falls. "
     "Originals of PCL score less than printed, and β-VAEs more of DCI and the FactorVAE score"
 )
 

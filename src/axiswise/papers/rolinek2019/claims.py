@@ -351,10 +351,6 @@ CLAIMS: tuple[Claim, ...] = (
             "below 0.5, 0.8 or 0.9, and as many latents are active"
         ),
         trained=(Training("rolinek2019.table_1", polarized),),
-        falls_short=(
-            "with ten latents 20,000 batches are too few: Definition 1 is met at their end on the stretched square, "
-            "but ΔKL is below 3 % from batch 16,000 on only, and on the bent one some latents are still on their way"
-        ),
     ),
     Claim(
         id="rolinek.thm2",
@@ -476,10 +472,6 @@ CLAIMS: tuple[Claim, ...] = (
         trained=(
             Training("rolinek2019.table_1", table1),
             Training("rolinek2019.table_2_images", table1, gpu=True),
-        ),
-        falls_short=(
-            "with ten latents 20,000 batches are too few: ΔKL is below 3 % from about batch 16,000 on, on both tasks, "
-            "which is 4 % of the paper's 600 epochs if its batches were of 64 (3.3 % and 1.5 % are printed)"
         ),
     ),
     Claim(

@@ -15,7 +15,8 @@ logits of decoders that have only seen 0 and 1 are so large that whichever of th
 dictates where it goes, until it saturates. There three options help: let the decoders move alone at first
 (`warm_up`), begin with a change that varies with the factors (`start`), since none at all is a saddle of the losses,
 and leave out what pushes all observations alike (`centred`). A shift that all share fosters neither code once the
-decoders have followed it.
+decoders have followed it. And the function of the factors that the change begins with can be the one to foster
+(`foster`) rather than any.
 """
 
 import math
@@ -32,6 +33,7 @@ from torch.func import vmap
 from torch.utils import _pytree as pytree
 
 from axiswise.attack.choose import Choice
+from axiswise.attack.foster import Fostered, fostered
 from axiswise.attack.manipulation import (
     NETWORK,
     Manipulation,
@@ -68,6 +70,7 @@ DECODERS = "decoders"
 POPULATION, FINISHED, UNFINISHED = "population", "change.safetensors", "learning.safetensors"
 ENCODED_AT_ONCE = 1 << 22  # numbers of observations: 16 MB in float32
 LOOKED_AT = 1 << 22  # numbers of a dataset that its range is read from
+FOSTERED_AT = 8192  # observations that the function to foster is fitted to
 STARTED_AT = 1024  # observations whose factors scale the first change
 REFERENCE = Adam(lr=1e-4, beta1=0.9, beta2=0.999, eps=1e-7)
 
@@ -78,7 +81,8 @@ class Learning:
 
     The paper does not say for how many steps, nor whether the change is learned on a batch of its own. Here it is
     learned on the last of the decoders' three batches, before they have moved on it: one pass gives both gradients.
-    `warm_up`, `start` and `centred` are ours, for images of black and white pixels; without them it is the paper's.
+    `warm_up`, `start`, `foster` and `centred` are ours, for images of black and white pixels; without them it is the
+    paper's.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, section
@@ -93,6 +97,8 @@ class Learning:
         warm_up: Steps at the beginning in which decoders move and the change does not.
         start: Standard deviation of the first change before its tanh, as `started` scales it; None leaves the initial
             weights as they are drawn, at which there is nearly no change.
+        foster: Whether the change begins by following what entangled codes tell beyond disentangled ones; see
+            `foster.fostered`.
         centred: Whether what pushes the change at a pixel is taken less its mean over the batch, so that nothing pushes
             all observations alike.
         optimizer: Moves the change; schedules count its steps.
@@ -113,6 +119,7 @@ class Learning:
     decoder_batches: int = 3
     warm_up: int = 0
     start: float | None = None
+    foster: bool = False
     centred: bool = False
     optimizer: Optimizer = REFERENCE
     decoder_optimizer: Optimizer | None = None
@@ -563,7 +570,8 @@ def _learned(
     """Learns the change, from wherever it stands in the folder, and stores it there."""
     built = _built(attacked, dataset, learning)
     scales = ranges(dataset)
-    training, threads = Training(_start(built, attacked, dataset, scales, dtype)), torch.get_num_threads()
+    codes = _encoded(attacked.population, dataset, dtype)
+    training, threads = Training(_start(built, attacked, dataset, scales, codes, dtype)), torch.get_num_threads()
     unfinished = folder / UNFINISHED if folder else None
     if unfinished and unfinished.exists():
         about = read_about(unfinished, LEARNING)
@@ -572,7 +580,7 @@ def _learned(
     if progress:
         progress.begin("learning the change", learning.steps)
         progress.advance(training.step)
-    feed = Feed(built, dataset, scales, _encoded(attacked.population, dataset, dtype), dtype)
+    feed = Feed(built, dataset, scales, codes, dtype)
 
     def steps(state: State) -> Steps:
         first = feed.inputs(pytree.tree_map(lambda table: table[0], feed.tables(range(1))))
@@ -615,10 +623,19 @@ def _built(attacked: Attacked, dataset: FactorDataset, learning: Learning) -> Bi
     )
 
 
-def _start(built: Bilevel, attacked: Attacked, dataset: FactorDataset, scales: Ranges, dtype: torch.dtype) -> State:
+def _start(
+    built: Bilevel,
+    attacked: Attacked,
+    dataset: FactorDataset,
+    scales: Ranges,
+    codes: Parameters,
+    dtype: torch.dtype,
+) -> State:
     """The state before the first step: the change from its seed, the decoders as they were trained."""
     device, seed = dataset.device, torch.tensor([built.learning.seed], device=dataset.device)
     initial = {name: stack[0] for name, stack in initialise(built.network, NETWORK, seed, dtype).items()}
+    if built.learning.foster:
+        initial |= _fostered(built, dataset, scales, codes, seed, initial, dtype).weights
     if built.learning.start is not None:
         rows = integers(seed, "attack start", 0, (STARTED_AT,), len(dataset))[0]
         factors = scaled_factors(dataset.factors(rows), *scales).to(dtype)
@@ -635,6 +652,27 @@ def _start(built: Bilevel, attacked: Attacked, dataset: FactorDataset, scales: R
     held = [name for name in attacked.trained[0].buffers if name.partition(".")[0] in built.decoders]
     buffers = {name: torch.stack([trained.buffers[name] for trained in attacked.trained]).clone() for name in held}
     return State(weights, buffers, {group: built.optimizers[group].start(own) for group, own in weights.items()})
+
+
+def _fostered(
+    built: Bilevel,
+    dataset: FactorDataset,
+    scales: Ranges,
+    codes: Parameters,
+    seed: Int[Tensor, " 1"],
+    initial: Mapping[str, Tensor],
+    dtype: torch.dtype,
+) -> Fostered:
+    """The function to foster: the change's layers up to its one number, fitted to samples of the members' codes."""
+    rows = integers(seed, "attack foster", 0, (FOSTERED_AT,), len(dataset))[0]
+    # Parameters are a named tuple of their posterior's own fields, which pyright cannot know.
+    own = type(codes)(*(part[:, rows] for part in codes))  # pyright: ignore
+    shape = (2 * built.count, FOSTERED_AT, built.model.latents)
+    z = own.sample(normal(seed, "attack foster noise", 0, shape, dtype=dtype)[0])
+    narrow = nn.Sequential(*list(built.network)[:3])
+    factors = scaled_factors(dataset.factors(rows), *scales).to(dtype)
+    weights = {name: initial[name] for name, _ in narrow.named_parameters()}
+    return fostered(narrow, weights, factors, z[: built.count].unbind(), z[built.count :].unbind())
 
 
 @torch.no_grad()

@@ -23,6 +23,7 @@ from axiswise.report.markup import Markup, element, join
 VERDICTS, PAGE = "verdicts.json", "gallery.html"
 ARRAYS = ("codes", "reconstructions")  # what figures are drawn from besides rows
 SMALL = 1 << 18  # bytes of such a file that are worth keeping
+KINDS = ("holds", "holds corrected", "does not hold", "undecided", "not run here")
 Figures = Mapping[str, Callable[[Path], dict[str, bytes]]]
 """For each study of a paper, a function of its folder that draws its pictures, by file name."""
 
@@ -129,11 +130,10 @@ def summary_table(verdicts: Mapping[str, Any]) -> str:
     Arguments:
         verdicts: What ``verdicts.json`` holds.
     """
-    kinds = ("holds", "holds corrected", "does not hold", "undecided", "not run here")
-    lines = ["| paper | claims | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 2) + "|"]
+    lines = ["| paper | claims | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 2) + "|"]
     for paper in PAPERS:
         found = [claim["verdict"] for claim in _of(paper, verdicts)]
-        counts = " | ".join(str(found.count(kind) or "–") for kind in kinds)
+        counts = " | ".join(str(found.count(kind) or "–") for kind in KINDS)
         lines.append(f"| {paper.name} | {len(found)} | {counts} |")
     return "\n".join(lines)
 
@@ -163,7 +163,7 @@ def errata(claims: Sequence[Claim]) -> str:
                     "",
                     f"- Printed: {erratum.printed}",
                     f"- Right: {erratum.right}",
-                    f"- Counterexample: {erratum.counterexample}",
+                    f"- Shown by: {erratum.counterexample}",
                     f"- Shown by: `{erratum.test}`",
                 ]
     return "\n".join(lines) + "\n"
@@ -175,16 +175,21 @@ def _of(paper: Paper, verdicts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _header(verdicts: Mapping[str, Any]) -> Markup:
     found = [claim["verdict"] for claim in verdicts["claims"]]
-    facts = {"claims": len(found)} | {kind: found.count(kind) for kind in dict.fromkeys(sorted(found))}
+    facts = {"claims": len(found)} | {kind: found.count(kind) for kind in KINDS if kind in found}
     pairs = (element("div", element("dt", name), element("dd", str(count))) for name, count in facts.items())
     lead = (
         "Everything that five papers on disentanglement in variational autoencoders define, claim and measure, run and "
         "judged: what is published beside what was found, with its 95 % interval."
     )
+    how = (
+        "Corrected means that what is printed is wrong or says too much, and that the statement under Errata holds in "
+        "its place. In pictures pale points are seeds, and bold ones their mean with its 95 % Student t interval."
+    )
     return element(
         "header",
         element("h1", "Five papers, run"),
         element("p", lead, class_="lead"),
+        element("p", how, class_="note"),
         element("dl", *pairs, class_="facts"),
     )
 
@@ -204,7 +209,7 @@ def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Seq
         for claim in _of(paper, verdicts)
     ]
     corrected = table(
-        ["claim", "place", "printed", "right", "counterexample"],
+        ["claim", "place", "printed", "right", "shown by"],
         [
             [element("code", claim.id), erratum.place, erratum.printed, erratum.right, erratum.counterexample]
             for claim, erratum in wrong
@@ -255,7 +260,7 @@ def _study(paper: Paper, folder: Path, results: Path) -> Markup:
     for path in sorted(folder.rglob("records.jsonl")):
         name = path.parent.relative_to(folder).as_posix()
         links += [" ", element("a", name, href=quote(path.relative_to(results).as_posix()))]
-    captions = {name: Path(name).stem.replace("_", " ").replace("-", " ") for name in pictures}
+    captions = {name: Path(name).stem.replace("_", " ").replace("-", " ") for name in pictures} | _captions_of(paper)
     shown = (figure(Picture(name, png, captions[name], f"{about['title']}: {name}")) for name, png in pictures.items())
     return join(
         element("h3", about["title"]),
@@ -266,6 +271,10 @@ def _study(paper: Paper, folder: Path, results: Path) -> Markup:
 
 def _figures_of(paper: Paper) -> Figures:
     return import_module(f"axiswise.papers.{paper.name}.figures").FIGURES
+
+
+def _captions_of(paper: Paper) -> dict[str, str]:
+    return import_module(f"axiswise.papers.{paper.name}.figures").CAPTIONS
 
 
 def _footer(verdicts: Mapping[str, Any]) -> Markup:

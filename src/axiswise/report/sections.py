@@ -1,5 +1,6 @@
 """Rows to members: who they are, what was swept, and how the measures spread over seeds."""
 
+import hashlib
 import json
 import math
 from collections import Counter
@@ -16,6 +17,7 @@ LEADING = ("mig", "dto", "polarization")
 TRAILING = ("loss", "reconstruction", "kl")
 NAMES = {"beta": "β", "gamma": "γ", "dto": "DtO", "lr": "learning rate"}
 MISSING = "–"
+LONG = 48  # characters of a structure that are still worth reading
 
 Setting = float | int | str | None
 """What was chosen: a number, a name, or nothing where a member has no such setting."""
@@ -110,11 +112,20 @@ def _settings(row: dict[str, Any]) -> dict[str, Setting]:
 
 
 def _plain(value: Any) -> Setting:
-    """Numbers, names and nothing as they are, truth values and structures as text."""
+    """Numbers, names and nothing as they are, truth values and structures as text; of long ones the start and a hash.
+
+    Example:
+        >>> _plain([[0.5, 0.25], [1.0, 2.0]]), _plain([[0.123456789] * 9] * 9)
+        ('[[0.5, 0.25], [1.0, 2.0]]', '[[0.123456789, 0… (7c61b2)')
+    """
     if value is None or isinstance(value, str):
         return value
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if number else json.dumps(value, sort_keys=True)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = json.dumps(value, sort_keys=True)
+    if len(text) <= LONG:
+        return text
+    return f"{text[: LONG // 3]}… ({hashlib.sha256(text.encode()).hexdigest()[:6]})"
 
 
 def _rank(measure: str) -> tuple[int, int, str]:

@@ -44,7 +44,7 @@ def small_attack(scale: Scale) -> list[Run]:
     original ends near .75 or far below, so that ten of them, as in the paper, say too little about the noise.
 
     Command: ``axiswise run zietlow2021.small_attack``; ``axiswise verify zietlow.manipulate`` judges it. Cost: about
-    four minutes on two cores. The changes are learned when the first run on them begins (a minute each, in silence),
+    three minutes on two cores. The changes are learned when the first run on them begins (a minute each, in silence),
     and are kept in the cache folder.
 
     The images, the networks and β are ours: the smallest setting we know in which restarts of one β-VAE differ as much

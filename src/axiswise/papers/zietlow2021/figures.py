@@ -16,7 +16,7 @@ from axiswise.papers.zietlow2021.claims import MAIN, by_weight
 from axiswise.papers.zietlow2021.tables import ARMS, SCORES, arms_of, dataset_of, dataset_words, published, values
 from axiswise.records import mean_interval, read_rows, read_tensors
 from axiswise.report.figures.charts import PALETTE
-from axiswise.report.figures.style import ACCENT, INK, MUTED, WIDTH, picture, tight
+from axiswise.report.figures.style import ACCENT, INK, KEY, MUTED, WIDTH, picture, tight
 
 ARRAYS = "axiswise-arrays-1"
 PRINTED_MARK = {"fmt": "s", "color": MUTED, "markersize": 4}
@@ -64,7 +64,7 @@ def theorem_1(rows: Rows) -> Figure:
     moments.axhline(1.0, color=MUTED, linewidth=0.8, linestyle="--")
     moments.set_xticks([middle for middle, _ in ticks], [name for _, name in ticks])
     moments.set_title("second moments of every latent")
-    moments.legend()
+    moments.legend(loc="center left", **KEY)
     return figure
 
 
@@ -93,7 +93,7 @@ def _planes(clouds: Mapping[str, np.ndarray], rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 5.4), layout="constrained")
     axes: Any = figure.subplots(2, 4, height_ratios=(1.6, 1))
     shown = {
-        "the data": x,
+        "the data, principal directions": x,
         "PCA": (x - x.mean(0)) @ directions[:, ::-1],
         "linear VAE": clouds["plane/linear"],
         "non-linear VAE": clouds["plane/non-linear"],
@@ -103,6 +103,7 @@ def _planes(clouds: Mapping[str, np.ndarray], rows: Rows) -> Figure:
             axis.scatter(*points.T, c=stripe, cmap="viridis", s=3, linewidths=0)
         axis.set(title=name, xticks=[], yticks=[])
         axis.set_box_aspect(1)
+        axis.set_aspect("equal", adjustable="datalim")  # right angles stay right
     for number, colour in ((1, INK), (0, MUTED)):
         reach = 1.5 * math.sqrt(np.linalg.eigvalsh(np.cov(x.T))[number])
         axes[0, 0].annotate(
@@ -194,7 +195,8 @@ def images(shown: Mapping[str, np.ndarray]) -> Figure:
             axis.set_axis_off()
         for axis, image in zip(row, line, strict=False):
             axis.imshow(image, **look)
-        row[0].text(-0.08, 0.5, name, ha="right", va="center", transform=row[0].transAxes)
+        words = f"{name},\n± {reach:.2g}" if name == "change" else name
+        row[0].text(-0.08, 0.5, words, ha="right", va="center", transform=row[0].transAxes)
     return figure
 
 
@@ -300,3 +302,26 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
     "figure_10": _drawn("figure_10", figure_10),
 }
 """For each study, a function of its folder that draws its pictures, by file name."""
+
+CAPTIONS = {
+    "figure_1.png": (
+        "Figure 1: data of narrow stripes, with its global principal directions as arrows, encoded by PCA, a linear "
+        "and a non-linear VAE. Printed, in words: the linear VAE matches PCA remarkably well, the non-linear one picks "
+        "up the stripes. So do their encodings (right); columns of the non-linear decoder are far from both kinds of "
+        "directions (left)."
+    ),
+    "small_attack.png": (
+        "MIG of β-VAEs on small images of discs, as they are, changed, and under noise of the same size; with roles "
+        "exchanged, the change is learned to favour the disentangled model. To the right the printed cells of Table 1, "
+        "of other images: the drop is to be compared, not the level."
+    ),
+    "images.png": (
+        "As Figure 4: images, the change that was learned (red adds, blue takes away), the images changed by it, and "
+        "under noise of the same size."
+    ),
+    "theorem_1.png": (
+        "Printed: columns of linear VAEs are principal directions (left), and the mean square of each latent is 1 "
+        "(Lemma 1). It is that of means plus variances that is 1, for every VAE at its optimum (right)."
+    ),
+}
+"""What to look for in each picture, and what the paper says of it."""

@@ -1,6 +1,7 @@
 """Measures against what was swept, against each other, and against the step of training."""
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from axiswise.report.sections import TRAILING, label, setting
 
 PALETTE = ("#2b6cb0", "#d9622b", "#2f9e77", "#b5579c", "#d69e2e", "#4fb3d9", "#6b5bb5", "#7b8794")
 DECADE = 10.0
+TITLE = 34  # characters of a small title that fit above one of four panels
 
 
 class Curve(NamedTuple):
@@ -147,9 +149,9 @@ def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> Fig
         for place, latent in enumerate(final):
             colour = PALETTE[place % len(PALETTE)] if kl[-1, latent] > 0.01 else "#c3cad2"
             axes.plot(step, kl[:, latent], color=colour, linewidth=1.2, alpha=0.9)
-        axes.set_title(name, loc="left", fontsize=8)
-        axes.set_ylim(bottom=0)
+        axes.set_title(textwrap.fill(name, TITLE), loc="left", fontsize=8)
         _step_axis(axes)
+    panels[0].set_ylim(bottom=0)  # of all, once all are drawn
     panels[0].set_ylabel("KL of each latent (nats)")
     return figure
 

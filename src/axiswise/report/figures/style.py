@@ -21,6 +21,8 @@ INK, MUTED, RULE, ACCENT = "#1f2933", "#7b8794", "#e4e7eb", "#2b6cb0"
 SEQUENCE = ListedColormap(colormaps["viridis"](np.linspace(0, 0.9, 256)))  # the palest yellow is lost on white
 DPI = 200
 WIDTH = 9.6  # inches of a figure as wide as the page
+KEY = {"frameon": True, "fancybox": False, "facecolor": "white", "framealpha": 0.9, "edgecolor": RULE}
+"""The look of a legend among points: its box says that its marks are no data."""
 STYLE = {
     "font.size": 9,
     "text.color": INK,

@@ -138,6 +138,7 @@ def _mark(axes: Axes, beta: np.ndarray, values: np.ndarray, *, largest: bool, ce
         ha="center" if centred else "left",
         fontsize=8,
         color=INK,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8},
     )
 
 

@@ -2,9 +2,10 @@
 
 from axiswise.attack.arms import arms, to_choose_from
 from axiswise.attack.attack import Attack, attack
+from axiswise.attack.bilevel import Learning
 from axiswise.attack.choose import Choice, Ranked, Ranking, choose, table
 from axiswise.attack.judge import Arms, Verdict, judge, judgement, verdicts
-from axiswise.attack.learn import Learned, Learning, check_attack, learn
+from axiswise.attack.learn import Learned, check_attack, learn
 from axiswise.attack.manipulation import Manipulation, Renderer, load_change, manipulation, save_change
 
 __all__ = [

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from axiswise.attack.bilevel import Learning
 from axiswise.attack.choose import Choice, Ranking, choose, table
-from axiswise.attack.learn import POPULATION, Learned, Learning, check_attack, check_folder, learn
+from axiswise.attack.learn import POPULATION, Learned, check_attack, check_folder, learn
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.population import Member, Population, Precision, Progress, device_named, train

@@ -56,7 +56,7 @@ def attack(
     progress = Bars(console) if console.is_terminal else Lines(console.print)
     original = named(dataset, path)
     steps = max(1, budget // 5)
-    # Convolutional members are for images like dSprites, of black and white pixels; see `attack.learn`.
+    # Convolutional members are for images like dSprites, of black and white pixels; see `attack.bilevel`.
     helped = {"warm_up": steps // 15, "start": 0.5, "centred": True} if original.shape[-2:] == (64, 64) else {}
     learning = Learning(epsilon, steps=steps, optimizer=Adam(lr=1e-3, eps=1e-7), **helped)
     judged_by = arms(original, steps=budget, seeds=range(seeds), objectives=names)

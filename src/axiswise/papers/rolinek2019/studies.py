@@ -114,8 +114,8 @@ def table_1(scale: Scale) -> list[Run]:
 
     Learning rate and β are the paper's at every scale, since they decide when latents settle; only training is
     shorter, 80,000 batches, so that a share comes out lower (20,000, which were tried first, are too few for ten
-    latents, and 60,000 for the strictest threshold of activity). Look at when: ten latents are polarized after some
-    16,000 batches, where the published shares mean 12,400 and 5,600 if batches were of 64.
+    latents). Look at when: ten latents are polarized after some 16,000 batches, where the published shares mean 12,400
+    and 5,600 if batches were of 64.
     """
     steps = {"smoke": 200, "default": 80_000, "paper": 375_000}[scale]
     runs = []

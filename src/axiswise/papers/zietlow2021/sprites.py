@@ -61,7 +61,7 @@ def dsprites_learning(steps: int = 3_000) -> Learning:
 
     At the printed rate of 1e-4 and without these options it ended as one picture, of which a share of 3e-5 depended on
     the factors; with `warm_up` and `start` alone, at rates of 3e-4 and 1e-3, as well (.002 and .001). So it is .12.
-    See `attack.learn`.
+    See `attack.bilevel`.
     """
     rate = Adam(lr=1e-3, eps=1e-7)
     return Learning(

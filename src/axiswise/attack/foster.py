@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
-from sklearn.neighbors import NearestNeighbors
 from torch import nn
 from torch.func import functional_call
 
@@ -83,6 +82,8 @@ def fostered(
 
 def _nearest(codes: Float[Tensor, "n z"]) -> Int[Tensor, "n neighbours"]:
     """The nearest other codes of each, in latents of unit variance."""
+    from sklearn.neighbors import NearestNeighbors  # here, since it takes a second to import
+
     points = (codes / codes.std(0)).cpu().numpy()
     found = NearestNeighbors(n_neighbors=NEIGHBOURS + 1).fit(points).kneighbors(points, return_distance=False)
     return torch.from_numpy(found[:, 1:]).to(codes.device)

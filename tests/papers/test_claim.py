@@ -61,6 +61,11 @@ def test_a_deviation_has_a_limit(deviation, decision):
     assert (found.decision, found.rule) == (decision, "at most 1e-12")
 
 
+def test_rounding_is_told_by_its_bound():
+    assert [within("x", deviation, 1e-9).estimate for deviation in (0.0, 7.3e-14, 2e-12)] == [1e-12, 1e-12, 2e-12]
+    assert math.isnan(within("x", math.nan, 1e-9).estimate)
+
+
 def test_a_fact_is_so_or_not():
     assert (true("x", True).decision, true("x", False).decision) == ("holds", "contradicted")
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from axiswise.attack.foster import fostered
+from axiswise.attack.foster import _explained, _nearest, fostered
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +59,13 @@ def test_sides_are_means_over_members(network, factors):
     weights = dict(network.named_parameters())
     found = fostered(network, weights, factors, [noisy(diagonal, 0.8, 1), blind], [blind])
     assert found.entangled == pytest.approx(0.4, abs=0.06)
+
+
+def test_an_observation_does_not_explain_itself(factors):
+    """A code that knows nothing explains nothing; one of forty-one neighbours being oneself would be .024."""
+    blind = torch.randn(4000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(9))
+    found = _explained(factors[:, 0], [[_nearest(blind)], [_nearest(blind)]])
+    assert max(abs(share.item()) for share in found) < 0.01
 
 
 def test_the_weights_given_are_not_changed(network, factors):

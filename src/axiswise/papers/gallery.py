@@ -163,7 +163,7 @@ def errata(claims: Sequence[Claim]) -> str:
                     "",
                     f"- Printed: {erratum.printed}",
                     f"- Right: {erratum.right}",
-                    f"- Shown by: {erratum.counterexample}",
+                    f"- Evidence: {erratum.counterexample}",
                     f"- Shown by: `{erratum.test}`",
                 ]
     return "\n".join(lines) + "\n"
@@ -209,7 +209,7 @@ def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Seq
         for claim in _of(paper, verdicts)
     ]
     corrected = table(
-        ["claim", "place", "printed", "right", "shown by"],
+        ["claim", "place", "printed", "right", "evidence"],
         [
             [element("code", claim.id), erratum.place, erratum.printed, erratum.right, erratum.counterexample]
             for claim, erratum in wrong

@@ -5,9 +5,10 @@ with the study's data in ``$AXISWISE_DATA``. ``--only RUN`` (repeatable) takes s
 can be split over several commands; a run is never split in time. ``--hold`` keeps every observation in memory (12 GB of
 dSprites for each process) instead of adding noise or a change to each batch anew. ``--join``
 trains runs of the same members on several datasets as one cohort, which is faster still. Runs that are trained after
-the Unix time ``--measure-until`` are left to be measured elsewhere, from their members. Expected: the study's folder as
-``axiswise run`` would leave it, and for each run its model-steps a second. With NVIDIA's multi-process service running
-(``nvidia-cuda-mps-control -d``) the processes share the GPU at once instead of in turns.
+the Unix time ``--measure-until`` are left to be measured elsewhere, from their members. If the pace of joined runs says
+that they would not be trained by the Unix time ``--finish-by``, the last of them is left out. Expected: the study's
+folder as ``axiswise run`` would leave it, and for each run its model-steps a second. With NVIDIA's multi-process
+service running (``nvidia-cuda-mps-control -d``) the processes share the GPU at once instead of in turns.
 """
 
 import argparse
@@ -66,8 +67,44 @@ def from_own(tensors: Mapping[str, torch.Tensor], index: torch.Tensor) -> torch.
     return tensors["x"][index + tensors["offset"][:, None]]
 
 
+class TooSlow(Exception):
+    """Training would not end in time."""
+
+
+class Pace:
+    """Watches how fast members train, and raises `TooSlow` once that says that they would end too late.
+
+    Arguments:
+        total: Model-steps in all.
+        finish_by: Unix time by which they must be taken.
+    """
+
+    def __init__(self, total: int, finish_by: float) -> None:
+        self.total, self.finish_by = total, finish_by
+        self.done, self.first, self.began, self.told = 0, 0, 0.0, 0.0
+
+    def begin(self, title: str, total: int) -> None:
+        """Nothing is to be said."""
+
+    def advance(self, units: int) -> None:
+        """Counts from the second block on: the first has kernels to compile."""
+        now = time.time()
+        self.done += units
+        if not self.began:
+            self.first, self.began = self.done, now
+        elif now - self.began > 20 and now - self.told > 60:
+            pace, self.told = (self.done - self.first) / (now - self.began), now
+            left = (self.total - self.done) / pace
+            print(json.dumps({"model_steps_per_second": round(pace), "seconds_left": round(left)}), flush=True)
+            if now + left > self.finish_by:
+                raise TooSlow
+
+    def end(self) -> None:
+        """Nothing is to be said."""
+
+
 def trained_on_own(
-    members: Sequence[Sequence[Member]], datasets: list[FactorDataset], x: torch.Tensor
+    members: Sequence[Sequence[Member]], datasets: list[FactorDataset], x: torch.Tensor, finish_by: float = math.inf
 ) -> list[Population]:
     """Trains members on datasets of the same factors as one cohort, whose size is what a GPU is fast with.
 
@@ -79,7 +116,8 @@ def trained_on_own(
     tensors = {"x": x.flatten(0, 1), "offset": offset.to(x.device)}
     dataset = replace(datasets[0], tensors=tensors, render=from_own, rows=None)
     cohort = Cohort(everyone, torch.get_num_threads(), fast_precision(None, torch.float32, x.device, everyone))
-    trained = iter(_train_cohort(cohort, dataset, torch.float32, None, None, None))
+    pace = Pace(sum(member.steps for member in everyone), finish_by)
+    trained = iter(_train_cohort(cohort, dataset, torch.float32, None, pace, None))
     dtype = "float32 with bf16 products" if cohort.precision == "bf16" else "float32"
     return [
         Population(
@@ -92,7 +130,16 @@ def trained_on_own(
     ]
 
 
-def work(job: list[Run], out: Path, device: str, precision: Precision | None, *, hold: bool, until: float) -> None:
+def work(
+    job: list[Run],
+    out: Path,
+    device: str,
+    precision: Precision | None,
+    *,
+    hold: bool,
+    until: float,
+    finish_by: float,
+) -> None:
     """Trains and measures the runs of one process."""
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // 4))
     datasets = [run.dataset().to(device) for run in job]
@@ -102,7 +149,12 @@ def work(job: list[Run], out: Path, device: str, precision: Precision | None, *,
         x = torch.empty(len(job), len(datasets[0]), *datasets[0].shape, device=device)
         datasets = [held(dataset, own) for dataset, own in zip(datasets, x, strict=True)]
     if len(job) > 1:
-        populations = trained_on_own([run.members for run in job], datasets, x)
+        try:
+            populations = trained_on_own([run.members for run in job], datasets, x, finish_by)
+        except TooSlow:
+            print(json.dumps({"left out": job[-1].name}), flush=True)
+            work(job[:-1], out, device, precision, hold=hold, until=until, finish_by=finish_by)
+            return
     else:
         populations = [train(job[0].members, datasets[0], out=out / job[0].name, precision=precision)]
     trained = time.perf_counter() - began
@@ -145,6 +197,7 @@ def main() -> None:
     parser.add_argument("--hold", action="store_true")
     parser.add_argument("--join", action="store_true")
     parser.add_argument("--measure-until", type=float, default=math.inf)
+    parser.add_argument("--finish-by", type=float, default=math.inf)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--run")
     options = parser.parse_args()
@@ -152,7 +205,7 @@ def main() -> None:
     found = jobs(runs, join=options.join)
     if options.run:
         job = next(job for job in found if job[0].name == options.run)
-        settings = {"hold": options.hold, "until": options.measure_until}
+        settings = {"hold": options.hold, "until": options.measure_until, "finish_by": options.finish_by}
         work(job, options.out, options.device, options.precision, **settings)
         return
     began = time.perf_counter()

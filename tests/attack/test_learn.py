@@ -11,7 +11,7 @@ from torch import nn
 from axiswise import attack as package
 from axiswise import data, models, objectives
 from axiswise.attack import Choice, Learning, attack, learn, load_change
-from axiswise.attack.foster import fostered
+from axiswise.attack.follow import following
 from axiswise.attack.manipulation import ranges, scaled_factors
 from axiswise.distributions import Bernoulli
 from axiswise.errors import AxiswiseError
@@ -30,15 +30,15 @@ def plainly_learned(population, dataset, choice, learning):
     network = pattern.build().double()
     initial = initialise(network, "change", torch.tensor([learning.seed]), torch.float64)
     network.load_state_dict({name: stack[0] for name, stack in initial.items()})
-    if learning.foster:
-        rows = integers(learning.seed, "attack foster", 0, (8192,), len(dataset))
-        noise = normal(learning.seed, "attack foster noise", 0, (len(pairs), 8192, 3), dtype=torch.float64)
+    if learning.follow is not None:
+        rows = integers(learning.seed, "attack follow", 0, (8192,), len(dataset))
+        noise = normal(learning.seed, "attack follow noise", 0, (8192, 3), dtype=torch.float64)
         with torch.no_grad():
-            posteriors = [pair.encoder(dataset.x(rows).double()) for pair in pairs]
-        z = [q.mean + q.variance.sqrt() * own for q, own in zip(posteriors, noise, strict=True)]
+            q = pairs[0].encoder(dataset.x(rows).double())
+        z = q.mean + q.variance.sqrt() * noise
         w = scaled_factors(dataset.factors(rows), *ranges(dataset)).double()
-        narrow, half = network[:3], len(pairs) // 2
-        narrow.load_state_dict(fostered(narrow, narrow.state_dict(), w, z[:half], z[half:]).weights)
+        narrow = network[:3]
+        narrow.load_state_dict(following(narrow, narrow.state_dict(), w, z[:, learning.follow]))
     if learning.start is not None:
         rows = integers(learning.seed, "attack start", 0, (1024,), len(dataset))
         scale_layers(network, scaled_factors(dataset.factors(rows), *ranges(dataset)).double(), learning.start)
@@ -81,6 +81,9 @@ def plainly_learned(population, dataset, choice, learning):
                 optimizer.step()
         for parameter, gradient in zip(network.parameters(), moves, strict=True):
             parameter.grad = gradient
+        if learning.follow is not None:  # the number that is followed stays
+            for parameter in network[:3].parameters():
+                parameter.grad = None
         if step >= learning.warm_up:
             for_change.step()
     return {name: parameter.detach() for name, parameter in network.named_parameters()}, gaps
@@ -112,8 +115,8 @@ HELPED = replace(QUICK, warm_up=2, start=0.5, centred=True)
         (1, replace(QUICK, warm_up=1)),
         (1, replace(QUICK, start=1.0)),
         (1, replace(QUICK, centred=True)),
-        (2, replace(QUICK, foster=True)),
-        (1, replace(HELPED, foster=True)),
+        (2, replace(QUICK, follow=1)),
+        (1, replace(HELPED, follow=0)),
     ],
 )
 def test_it_equals_a_plain_loop(population, sprites, choice, count, learning):

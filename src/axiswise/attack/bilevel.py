@@ -15,8 +15,8 @@ logits of decoders that have only seen 0 and 1 are so large that whichever of th
 dictates where it goes, until it saturates. There three options help: let the decoders move alone at first
 (`warm_up`), begin with a change that varies with the factors (`start`), since none at all is a saddle of the losses,
 and leave out what pushes all observations alike (`centred`). A shift that all share fosters neither code once the
-decoders have followed it. And the function of the factors that the change begins with can be the one to foster
-(`foster`) rather than any.
+decoders have followed it. And which number of the factors the change follows can be given beforehand, a latent of an
+entangled member (`follow`), so that only how it is drawn is learned against decoders that lag.
 """
 
 import math
@@ -60,7 +60,7 @@ class Learning:
 
     The paper does not say for how many steps, nor whether the change is learned on a batch of its own. Here it is
     learned on the last of the decoders' three batches, before they have moved on it: one pass gives both gradients.
-    `warm_up`, `start`, `foster` and `centred` are ours, for images of black and white pixels; without them it is the
+    `warm_up`, `start`, `follow` and `centred` are ours, for images of black and white pixels; without them it is the
     paper's.
 
     References:
@@ -76,8 +76,8 @@ class Learning:
         warm_up: Steps at the beginning in which decoders move and the change does not.
         start: Standard deviation of the first change before its tanh, as `started` scales it; None leaves the initial
             weights as they are drawn, at which there is nearly no change.
-        foster: Whether the change begins by following what entangled codes tell beyond disentangled ones; see
-            `foster.fostered`.
+        follow: Which latent of the first entangled member the change follows: its one number is then what that latent
+            tells of the factors, see `follow.following`, and stays, while how it is drawn is learned. None learns both.
         centred: Whether what pushes the change at a pixel is taken less its mean over the batch, so that nothing pushes
             all observations alike.
         optimizer: Moves the change; schedules count its steps.
@@ -98,7 +98,7 @@ class Learning:
     decoder_batches: int = 3
     warm_up: int = 0
     start: float | None = None
-    foster: bool = False
+    follow: int | None = None
     centred: bool = False
     optimizer: Optimizer = REFERENCE
     decoder_optimizer: Optimizer | None = None
@@ -154,6 +154,11 @@ class Bilevel:
     images: bool
     count: int
     stacked: bool
+
+    @property
+    def before(self) -> frozenset[str]:
+        """The change's parameters that decide which number of the factors it follows: those before its bottleneck."""
+        return frozenset(name for name, _ in self.network[:3].named_parameters())
 
     @property
     def optimizers(self) -> dict[str, Optimizer]:
@@ -290,8 +295,9 @@ def differentiate(
         group: [view.detach().requires_grad_(group in groups) for view in views(slots, weights[group])]
         for group, slots in built.slots.items()
     }
+    held = built.before if built.learning.follow is not None else frozenset()
     own = {
-        f"{slot.module}.{slot.name}": leaf.squeeze(0)
+        f"{slot.module}.{slot.name}": leaf.detach().squeeze(0) if slot.name in held else leaf.squeeze(0)
         for slot, leaf in zip(built.slots[NETWORK], leaves[NETWORK], strict=True)
     }
     drawn = bind({NETWORK: built.network}, own, {})[NETWORK](factors)

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from axiswise.attack.bilevel import DECODERS, Bilevel, Feed, Learning, make_step
 from axiswise.attack.choose import Choice
-from axiswise.attack.foster import Fostered, fostered
+from axiswise.attack.follow import following
 from axiswise.attack.manipulation import (
     NETWORK,
     Ranges,
@@ -43,7 +43,7 @@ LEARNING = "axiswise-learning-1"
 POPULATION, FINISHED, UNFINISHED = "population", "change.safetensors", "learning.safetensors"
 ENCODED_AT_ONCE = 1 << 22  # numbers of observations: 16 MB in float32
 LOOKED_AT = 1 << 22  # numbers of a dataset that its range is read from
-FOSTERED_AT = 8192  # observations that the function to foster is fitted to
+FOLLOWED_AT = 8192  # observations that the latent to follow is read from
 STARTED_AT = 1024  # observations whose factors scale the first change
 
 
@@ -112,6 +112,11 @@ def learn(
     dataset = dataset.to(device_named(device)) if device is not None else dataset
     precision = fast_precision(precision, dtype, dataset.device)
     attacked = _attacked(population.to(dataset.device), choice)
+    if learning.follow is not None and not 0 <= learning.follow < attacked.model.latents:
+        raise AxiswiseError(
+            f"`follow` must be a latent of the attacked members, 0 to {attacked.model.latents - 1}, or None. "
+            f"Got {learning.follow}."
+        )
     asked = _asked(attacked, dataset, learning, dtype, precision)
     if out is None:
         return _learned(attacked, dataset, learning, asked, dtype, precision, None, progress)
@@ -274,8 +279,8 @@ def _start(
     """The state before the first step: the change from its seed, the decoders as they were trained."""
     device, seed = dataset.device, torch.tensor([built.learning.seed], device=dataset.device)
     initial = {name: stack[0] for name, stack in initialise(built.network, NETWORK, seed, dtype).items()}
-    if built.learning.foster:
-        initial |= _fostered(built, dataset, scales, codes, seed, initial, dtype).weights
+    if built.learning.follow is not None:
+        initial |= _following(built, dataset, scales, codes, seed, initial, dtype)
     if built.learning.start is not None:
         rows = integers(seed, "attack start", 0, (STARTED_AT,), len(dataset))[0]
         factors = scaled_factors(dataset.factors(rows), *scales).to(dtype)
@@ -294,7 +299,7 @@ def _start(
     return State(weights, buffers, {group: built.optimizers[group].start(own) for group, own in weights.items()})
 
 
-def _fostered(
+def _following(
     built: Bilevel,
     dataset: FactorDataset,
     scales: Ranges,
@@ -302,17 +307,16 @@ def _fostered(
     seed: Int[Tensor, " 1"],
     initial: Mapping[str, Tensor],
     dtype: torch.dtype,
-) -> Fostered:
-    """The function to foster: the change's layers up to its one number, fitted to samples of the members' codes."""
-    rows = integers(seed, "attack foster", 0, (FOSTERED_AT,), len(dataset))[0]
+) -> dict[str, Tensor]:
+    """Weights of the change up to its one number, with which it follows a latent of the first entangled member."""
+    rows = integers(seed, "attack follow", 0, (FOLLOWED_AT,), len(dataset))[0]
     # Parameters are a named tuple of their posterior's own fields, which pyright cannot know.
-    own = type(codes)(*(part[:, rows] for part in codes))  # pyright: ignore
-    shape = (2 * built.count, FOSTERED_AT, built.model.latents)
-    z = own.sample(normal(seed, "attack foster noise", 0, shape, dtype=dtype)[0])
+    own = type(codes)(*(part[0, rows] for part in codes))  # pyright: ignore
+    z = own.sample(normal(seed, "attack follow noise", 0, (FOLLOWED_AT, built.model.latents), dtype=dtype)[0])
     narrow = nn.Sequential(*list(built.network)[:3])
     factors = scaled_factors(dataset.factors(rows), *scales).to(dtype)
     weights = {name: initial[name] for name, _ in narrow.named_parameters()}
-    return fostered(narrow, weights, factors, z[: built.count].unbind(), z[built.count :].unbind())
+    return following(narrow, weights, factors, z[:, built.learning.follow])
 
 
 @torch.no_grad()

@@ -1,0 +1,57 @@
+"""One latent of a member as a function of the factors: what a change can be made to follow."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from axiswise.shapes import Float, Tensor
+
+STEPS, RATE = 1_000, 1e-2
+
+
+def following(
+    network: nn.Sequential,
+    initial: Mapping[str, Tensor],
+    factors: Float[Tensor, "n k"],
+    latent: Float[Tensor, " n"],
+) -> dict[str, Tensor]:
+    r"""Weights with which a network is what a latent tells of the factors, less its mean.
+
+    .. math:: s(w) = \mathbb{E}[z_j \mid w] - \mathbb{E}\, z_j = \arg\min_s \mathbb{E}\, (s(w) + \mathbb{E}\, z_j - z_j)^2
+
+    An image that changes with s shows one coordinate of the member's own: whoever has to tell that coordinate precisely,
+    and pays for every latent that does, is best served by a latent along it. The minimum is sought by Adam on all
+    observations at once, with kinks of the first layer spread over the factors.
+
+    Arguments:
+        network: The layers up to the one number, a linear one first.
+        initial: Their weights.
+        factors: Factors of some observations, scaled to −1…1.
+        latent: The latent at each of them: its mean, or a sample, which has the same mean.
+
+    Example:
+        >>> a, b = torch.rand(2, 500) * 2 - 1
+        >>> network = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1))
+        >>> factors = torch.stack([a, b], 1)
+        >>> weights = following(network, dict(network.named_parameters()), factors, 3.0 + a + b)
+        >>> s = functional_call(network, weights, (factors,))[:, 0]
+        >>> bool((s - (a + b)).std() < 0.1)
+        True
+    """
+    weights = {name: tensor.detach().clone() for name, tensor in initial.items()}
+    first = weights["0.weight"]
+    first.mul_(2.0 / first.norm(dim=1, keepdim=True))
+    weights["0.bias"].copy_(torch.linspace(-2.0, 2.0, len(first)))
+    parameters = {name: tensor.requires_grad_() for name, tensor in weights.items()}
+    optimizer = torch.optim.Adam(parameters.values(), lr=RATE)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    target = latent - latent.mean()
+    for _ in range(STEPS):
+        loss = (functional_call(network, parameters, (factors,))[:, 0] - target).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return {name: tensor.detach() for name, tensor in parameters.items()}

@@ -1,0 +1,42 @@
+"""A latent as a function of the factors: against conditional means that are known."""
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from axiswise.attack.follow import following
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 1)).double()
+
+
+@pytest.fixture(scope="module")
+def factors():
+    return 2 * torch.rand(4000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) - 1
+
+
+@pytest.mark.parametrize(
+    "law", [lambda a, b: a + b, lambda a, b: a * b, lambda a, b: (3 * a).sin() - b], ids=["sum", "product", "sine"]
+)
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_it_is_the_conditional_mean(network, factors, law, noise):
+    """Noise in the latent does not reach it, but for what 257 weights fit of the noise of 4,000 observations."""
+    truth = law(*factors.unbind(1))
+    own = noise * torch.randn(4000, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    weights = following(network, dict(network.named_parameters()), factors, 5.0 + truth + own)
+    s = functional_call(network, weights, (factors,))[:, 0]
+    error = (s - (truth - truth.mean())).square().mean().sqrt()
+    assert error < 0.02 + noise * (257 / 4000) ** 0.5
+    assert s.mean().abs() < 0.02
+
+
+def test_the_weights_given_are_not_changed(network, factors):
+    weights = {name: parameter.detach().clone() for name, parameter in network.named_parameters()}
+    kept = {name: weight.clone() for name, weight in weights.items()}
+    following(network, weights, factors[:200], factors[:200, 0])
+    for name, weight in weights.items():
+        torch.testing.assert_close(weight, kept[name], rtol=0, atol=0)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from axiswise.attack.follow import following
+from axiswise.attack.follow import following, most_mixed
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +40,19 @@ def test_the_weights_given_are_not_changed(network, factors):
     following(network, weights, factors[:200], factors[:200, 0])
     for name, weight in weights.items():
         torch.testing.assert_close(weight, kept[name], rtol=0, atol=0)
+
+
+def test_the_most_mixed_latent_is_the_one_between_two_factors(factors):
+    """Of one factor, of both in equal parts, of both in unequal parts, and of none."""
+    a, b = factors.unbind(1)
+    noise = torch.randn(4000, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    codes = torch.stack([a, 3 * a + b, a + b, noise], 1)
+    kinds = ["continuous", "continuous"]
+    assert most_mixed(codes, factors, kinds) == 2
+    assert most_mixed(codes[:, [0, 1, 3]], factors, kinds) == 1
+
+
+def test_a_factor_that_does_not_vary_is_no_second_one(factors):
+    constant = torch.cat([factors, torch.ones(4000, 1, dtype=torch.float64)], 1)
+    codes = torch.stack([constant[:, 0], constant[:, 0] + 0.5 * constant[:, 1]], 1)
+    assert most_mixed(codes, constant, ["continuous"] * 3) == 1

@@ -10,8 +10,8 @@ from torch import nn
 
 from axiswise import attack as package
 from axiswise import data, models, objectives
-from axiswise.attack import Choice, Learning, attack, learn, load_change
-from axiswise.attack.follow import following
+from axiswise.attack import Choice, Learning, attack, learn, learning_for, load_change
+from axiswise.attack.follow import following, most_mixed
 from axiswise.attack.manipulation import ranges, scaled_factors
 from axiswise.distributions import Bernoulli
 from axiswise.errors import AxiswiseError
@@ -37,8 +37,10 @@ def plainly_learned(population, dataset, choice, learning):
             q = pairs[0].encoder(dataset.x(rows).double())
         z = q.mean + q.variance.sqrt() * noise
         w = scaled_factors(dataset.factors(rows), *ranges(dataset)).double()
-        narrow = network[:3]
-        narrow.load_state_dict(following(narrow, narrow.state_dict(), w, z[:, learning.follow]))
+        narrow, latent = network[:3], learning.follow
+        if latent == "mixed":
+            latent = most_mixed(q.mean, dataset.factors(rows), ["discrete"] * 3)
+        narrow.load_state_dict(following(narrow, narrow.state_dict(), w, z[:, latent]))
     if learning.start is not None:
         rows = integers(learning.seed, "attack start", 0, (1024,), len(dataset))
         scale_layers(network, scaled_factors(dataset.factors(rows), *ranges(dataset)).double(), learning.start)
@@ -117,6 +119,7 @@ HELPED = replace(QUICK, warm_up=2, start=0.5, centred=True)
         (1, replace(QUICK, centred=True)),
         (2, replace(QUICK, follow=1)),
         (1, replace(HELPED, follow=0)),
+        (1, replace(QUICK, follow="mixed")),
     ],
 )
 def test_it_equals_a_plain_loop(population, sprites, choice, count, learning):
@@ -127,6 +130,24 @@ def test_it_equals_a_plain_loop(population, sprites, choice, count, learning):
     for name, weight in weights.items():  # the change is kept in float32
         torch.testing.assert_close(learned.change.tensors[name], weight.float(), rtol=0, atol=1e-6)
     assert learned.history["reconstruction"].shape == (4, 2 * count)
+
+
+def test_what_the_change_follows_stays(population, sprites, choice):
+    """All that is learned is how it is drawn; without the option, both are."""
+    for follow in (None, 1, "mixed"):
+        short, long = (
+            learn(population, sprites, choice, replace(QUICK, follow=follow, steps=steps)).change for steps in (1, 6)
+        )
+        moved = {name for name, tensor in long.tensors.items() if not tensor.equal(short.tensors[name])}
+        assert ("0.weight" in moved, "2.bias" in moved, "3.weight" in moved) == (follow is None, follow is None, True)
+
+
+def test_black_and_white_images_are_helped(sprites):
+    binary = data.arrays((sprites.x(torch.arange(60)) > 0.5).float(), sprites.factors(torch.arange(60)))
+    assert learning_for(binary, 0.1, steps=30) == Learning(
+        0.1, steps=30, warm_up=2, start=0.5, follow="mixed", centred=True, optimizer=Adam(lr=1e-3, eps=1e-7)
+    )
+    assert learning_for(sprites, 0.1, steps=30) == Learning(0.1, steps=30, optimizer=Adam(lr=1e-3, eps=1e-7))
 
 
 def test_decoders_one_after_another_are_those_at_once(population, sprites, choice, monkeypatch):
@@ -236,6 +257,9 @@ def test_bad_requests_are_refused_before_anything_is_trained(population, sprites
         replace(QUICK, warm_up=4)
     with pytest.raises(AxiswiseError, match=r"`start` must be positive and finite, or None. Got 0.0"):
         replace(QUICK, start=0.0)
+    for latent in (3, -1):
+        with pytest.raises(AxiswiseError, match=rf"`follow` must be a latent .* 0 to 2, or .mixed.* Got {latent}"):
+            learn(population, sprites, choice, replace(QUICK, follow=latent))
     with pytest.raises(AxiswiseError, match=r"as many entangled as disentangled members.* Got positions \(\) and"):
         learn(population, sprites, choice._replace(entangled=()), QUICK)
 

@@ -1,6 +1,6 @@
 """Small changes of a dataset that make VAEs entangle it: choose whom to foster, learn the change, judge it."""
 
-from axiswise.attack.arms import arms, to_choose_from
+from axiswise.attack.arms import arms, learning_for, to_choose_from
 from axiswise.attack.attack import Attack, attack
 from axiswise.attack.bilevel import Learning
 from axiswise.attack.choose import Choice, Ranked, Ranking, choose, table
@@ -26,6 +26,7 @@ __all__ = [
     "judge",
     "judgement",
     "learn",
+    "learning_for",
     "load_change",
     "manipulation",
     "save_change",

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from torch import nn
 
+from axiswise.attack.bilevel import Learning
 from axiswise.data import FactorDataset
 from axiswise.distributions import Bernoulli, Deterministic, Diagonal
 from axiswise.errors import AxiswiseError
@@ -13,6 +14,7 @@ from axiswise.numerics.optimizers import Adam
 from axiswise.objectives import PCL, Autoencoder, BetaTCVAE, BetaVAE, FactorVAE, Objective, SlowVAE
 from axiswise.population import Member, grid
 
+LOOKED_AT = 256  # images that say whether pixels are black and white
 PIXELS = 64 * 64  # of the images that the published weights are for
 OBJECTIVES = ("beta-vae", "factor-vae", "beta-tcvae", "slow-vae", "pcl", "autoencoder")
 
@@ -113,8 +115,30 @@ def arms(
 
 
 def to_choose_from(dataset: FactorDataset, *, steps: int, seeds: Sequence[int]) -> list[Member]:
-    """β-VAEs to choose from: those that will be judged, and as many with half their β, which prune less."""
-    beta = weights(dataset).beta
-    return [
-        member for share in (1.0, 0.5) for member in restarts(dataset, BetaVAE(share * beta), steps=steps, seeds=seeds)
-    ]
+    """Restarts of the β-VAE that will be judged, to choose from. Give them seeds of their own."""
+    return restarts(dataset, BetaVAE(weights(dataset).beta), steps=steps, seeds=seeds)
+
+
+def learning_for(dataset: FactorDataset, epsilon: float, *, steps: int) -> Learning:
+    """How to learn a change of a dataset of which no more is known: the paper's way, ten times as fast.
+
+    Images of black and white pixels need help, for which see `attack.bilevel`: there the change follows the latent of
+    the entangled member that mixes two factors most.
+
+    Arguments:
+        dataset: What is changed.
+        epsilon: The most that any value is changed by.
+        steps: Steps of the change.
+
+    Example:
+        >>> from axiswise.data import small_sprites
+        >>> learning_for(small_sprites(), 0.1, steps=100).follow is None
+        True
+    """
+    rate = Adam(lr=1e-3, eps=1e-7)
+    x = dataset.x(dataset.sample(min(len(dataset), LOOKED_AT)))
+    if bool(((x == 0) | (x == 1)).all()):
+        return Learning(
+            epsilon, steps=steps, warm_up=steps // 15, start=0.5, follow="mixed", centred=True, optimizer=rate
+        )
+    return Learning(epsilon, steps=steps, optimizer=rate)

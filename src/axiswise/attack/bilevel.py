@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import nn
@@ -76,8 +76,9 @@ class Learning:
         warm_up: Steps at the beginning in which decoders move and the change does not.
         start: Standard deviation of the first change before its tanh, as `started` scales it; None leaves the initial
             weights as they are drawn, at which there is nearly no change.
-        follow: Which latent of the first entangled member the change follows: its one number is then what that latent
-            tells of the factors, see `follow.following`, and stays, while how it is drawn is learned. None learns both.
+        follow: Which latent of the first entangled member the change follows, or "mixed" for the one that lies most
+            between two factors: its one number is then what that latent tells of the factors, see `follow`, and stays,
+            while how it is drawn is learned. None learns both.
         centred: Whether what pushes the change at a pixel is taken less its mean over the batch, so that nothing pushes
             all observations alike.
         optimizer: Moves the change; schedules count its steps.
@@ -98,7 +99,7 @@ class Learning:
     decoder_batches: int = 3
     warm_up: int = 0
     start: float | None = None
-    follow: int | None = None
+    follow: int | Literal["mixed"] | None = None
     centred: bool = False
     optimizer: Optimizer = REFERENCE
     decoder_optimizer: Optimizer | None = None

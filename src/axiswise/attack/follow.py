@@ -1,12 +1,15 @@
 """One latent of a member as a function of the factors: what a change can be made to follow."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
 from torch import nn
 from torch.func import functional_call
 
-from axiswise.shapes import Float, Tensor
+from axiswise.data import Kind
+from axiswise.scores import mig
+from axiswise.shapes import Float, Num, Tensor
 
 STEPS, RATE = 1_000, 1e-2
 
@@ -19,11 +22,12 @@ def following(
 ) -> dict[str, Tensor]:
     r"""Weights with which a network is what a latent tells of the factors, less its mean.
 
-    .. math:: s(w) = \mathbb{E}[z_j \mid w] - \mathbb{E}\, z_j = \arg\min_s \mathbb{E}\, (s(w) + \mathbb{E}\, z_j - z_j)^2
+    .. math:: s(w) = \mathbb{E}[z_j \mid w] - \bar z_j = \arg\min_s \mathbb{E}\, (s(w) + \bar z_j - z_j)^2, \qquad
+        \bar z_j = \mathbb{E}\, z_j
 
-    An image that changes with s shows one coordinate of the member's own: whoever has to tell that coordinate precisely,
-    and pays for every latent that does, is best served by a latent along it. The minimum is sought by Adam on all
-    observations at once, with kinks of the first layer spread over the factors.
+    An image that changes with s shows one coordinate of the member's own: whoever has to tell that coordinate
+    precisely, and pays for every latent that does, is best served by a latent along it. The minimum is sought by Adam
+    on all observations at once, with kinks of the first layer spread over the factors.
 
     Arguments:
         network: The layers up to the one number, a linear one first.
@@ -55,3 +59,26 @@ def following(
         optimizer.step()
         schedule.step()
     return {name: tensor.detach() for name, tensor in parameters.items()}
+
+
+def most_mixed(codes: Float[Tensor, "n z"], factors: Num[Tensor, "n k"], kinds: Sequence[Kind]) -> int:
+    r"""The latent that tells most of a second factor: an axis that lies between two of them.
+
+    .. math:: \arg\max_j\ \operatorname{second}_k \frac{I(f_k; z_j)}{H(f_k)}
+
+    Information is estimated as in :func:`~axiswise.scores.mig`, from bins; factors that do not vary count for nothing.
+
+    Arguments:
+        codes: Posterior means of one member.
+        factors: The factors of the same observations, at least two.
+        kinds: The kind of each factor.
+
+    Example:
+        >>> w = torch.cartesian_prod(torch.arange(8), torch.arange(8))
+        >>> most_mixed(torch.stack([w[:, 0], w[:, 0] + w[:, 1]], 1).double(), w, ["discrete", "discrete"])
+        1
+    """
+    found = mig(codes.cpu(), factors.cpu(), kinds=list(kinds))
+    information, entropies = np.asarray(found.information), np.asarray(found.entropies)[:, None]
+    shares = np.divide(information, entropies, out=np.zeros_like(information), where=entropies > 0)
+    return int(np.sort(shares, axis=0)[-2].argmax())

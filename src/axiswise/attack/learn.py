@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from axiswise.attack.bilevel import DECODERS, Bilevel, Feed, Learning, make_step
 from axiswise.attack.choose import Choice
-from axiswise.attack.follow import following
+from axiswise.attack.follow import following, most_mixed
 from axiswise.attack.manipulation import (
     NETWORK,
     Ranges,
@@ -112,10 +112,10 @@ def learn(
     dataset = dataset.to(device_named(device)) if device is not None else dataset
     precision = fast_precision(precision, dtype, dataset.device)
     attacked = _attacked(population.to(dataset.device), choice)
-    if learning.follow is not None and not 0 <= learning.follow < attacked.model.latents:
+    if learning.follow not in (None, "mixed", *range(attacked.model.latents)):
         raise AxiswiseError(
-            f"`follow` must be a latent of the attacked members, 0 to {attacked.model.latents - 1}, or None. "
-            f"Got {learning.follow}."
+            f'`follow` must be a latent of the attacked members, 0 to {attacked.model.latents - 1}, or "mixed", or '
+            f"None. Got {learning.follow!r}."
         )
     asked = _asked(attacked, dataset, learning, dtype, precision)
     if out is None:
@@ -316,7 +316,10 @@ def _following(
     narrow = nn.Sequential(*list(built.network)[:3])
     factors = scaled_factors(dataset.factors(rows), *scales).to(dtype)
     weights = {name: initial[name] for name, _ in narrow.named_parameters()}
-    return following(narrow, weights, factors, z[:, built.learning.follow])
+    latent = built.learning.follow
+    if latent == "mixed":
+        latent = most_mixed(own.mean, dataset.factors(rows), dataset.space.kinds)
+    return following(narrow, weights, factors, z[:, latent])
 
 
 @torch.no_grad()

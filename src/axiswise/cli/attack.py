@@ -39,10 +39,9 @@ def attack(
     json: Annotated[Path | None, typer.Option("--json", help="Write the scores with their intervals here.")] = None,
 ) -> None:
     """Learn a small change of a dataset that makes VAEs entangle it, and judge it. The same command resumes."""
-    from axiswise.attack import Learning, arms, judge, table, to_choose_from, verdicts
+    from axiswise.attack import arms, judge, learning_for, table, to_choose_from, verdicts
     from axiswise.attack import attack as attacked
     from axiswise.attack.arms import OBJECTIVES
-    from axiswise.numerics.optimizers import Adam
     from axiswise.records import write_json
     from axiswise.report import write_report
     from axiswise.report.attack import Row, attack_page, cell
@@ -55,18 +54,15 @@ def attack(
     console = Console(highlight=False, markup=False, soft_wrap=True)
     progress = Bars(console) if console.is_terminal else Lines(console.print)
     original = named(dataset, path)
-    steps = max(1, budget // 5)
-    # Convolutional members are for images like dSprites, of black and white pixels; see `attack.bilevel`.
-    helped = {"warm_up": steps // 15, "start": 0.5, "centred": True} if original.shape[-2:] == (64, 64) else {}
-    learning = Learning(epsilon, steps=steps, optimizer=Adam(lr=1e-3, eps=1e-7), **helped)
+    how = learning_for(original, epsilon, steps=max(1, budget // 5))
     judged_by = arms(original, steps=budget, seeds=range(seeds), objectives=names)
     folder = out or Path("runs") / f"attack-{dataset}"
     settings = {"device": device, "progress": progress, "say": console.print}
     try:
         console.print(f"[1/3] {2 * seeds} β-VAEs to choose from, and the change")
         # Seeds that the judged members do not have: the change must not be made for those it is judged by.
-        choice = to_choose_from(original, steps=budget, seeds=range(1_000, 1_000 + seeds))
-        found = attacked(original, choice, learning, count=count, apart=apart, out=folder, **settings)
+        choice = to_choose_from(original, steps=budget, seeds=range(1_000, 1_000 + 2 * seeds))
+        found = attacked(original, choice, how, count=count, apart=apart, out=folder, **settings)
         console.print(f"[2/3] {', '.join(names)} on original, changed and noisy data")
         measures = (mig, dci, factor_vae, sap, active_units)
         judge(original, found.learned.change, judged_by, folder / "judgement", measures=measures, **settings)

@@ -14,7 +14,7 @@ from axiswise.papers.zietlow2021.studies import STUDIES
 from axiswise.papers.zietlow2021.tables import document, published
 from axiswise.records import describe
 
-PICTURES = {"small_attack": {"small_attack.png", "images.png"}}
+PICTURES = {name: {f"{name}.png", "images.png"} for name in ("small_attack", "table_1")}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_a_study_runs_is_judged_and_drawn(name, tmp_path, cache):
 
 @pytest.mark.parametrize("name", ["table_1", "table_1_shapes3d"])
 def test_tables_run_on_small_discs(name, tmp_path, cache):
-    kept = ("beta-vae/original", "beta-vae/changed", "pcl/original", "slow-vae/changed")
+    kept = ("beta-vae/original", "beta-vae/changed", "beta-vae/noise", "pcl/original", "slow-vae/changed")
     rows = check(name, conducted(name, tmp_path, lambda run: run.name in kept))
     assert {entry["dataset"] for own in rows.values() for entry in own} == {"small_sprites"}
     assert {"mig", "dci", "factor_vae", "sap", "active_units", "change_share"} <= {

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from axiswise.errors import AxiswiseError
 from axiswise.papers.claim import Claim, Finding
-from axiswise.papers.verify import FORMAT, phrase
+from axiswise.papers.verify import FORMAT, by_weight, phrase
 from axiswise.records import read_json, read_rows, write_bytes, write_json
 from axiswise.report.document import figure, table, whole_page
 from axiswise.report.gallery import Picture
@@ -227,14 +227,14 @@ def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Seq
 
 
 def _found(claim: Mapping[str, Any]) -> Markup:
-    """Every finding of a claim: the first in sight, the others folded away."""
+    """Every finding of a claim: the one that says most in sight, the others folded away."""
+    stored: list[dict[str, Any]] = [
+        {key: math.nan if value is None else value for key, value in finding.items()} for finding in claim["findings"]
+    ]
     lines = []
-    for finding in claim["findings"]:
-        known: dict[str, Any] = {key: math.nan if value is None else value for key, value in finding.items()}
-        shown = Finding(**known)
+    for shown in by_weight([Finding(**known) for known in stored]):
         mark = "" if shown.decision == "holds" else f"{shown.decision}: "
         lines.append(element("div", f"{mark}{shown.what}: {phrase(shown)}"))
-    lines.sort(key=lambda line: line.startswith("<div>contradicted") * -2 - line.startswith("<div>undecided"))
     notes = [element("div", note, class_="note") for note in claim["notes"]]
     if claim["falls_short"] and claim["verdict"] in ("does not hold", "undecided"):
         notes.append(element("div", claim["falls_short"], class_="note"))

@@ -199,7 +199,7 @@ def _skipped(folder: Path) -> str:
 
 
 def summary(judged: Judged) -> str:
-    """What was found, in a line: the first finding that does not hold, else the tightest one.
+    """What was found, in a line: the finding that says most.
 
     Example:
         >>> from axiswise.papers.claim import within
@@ -210,10 +210,23 @@ def summary(judged: Judged) -> str:
     """
     if not judged.findings:
         return "; ".join(judged.notes)
-    failing = [finding for finding in judged.findings if finding.decision != "holds"]
-    shown = failing[0] if failing else max(judged.findings, key=_tightness)
+    shown, *_ = by_weight(judged.findings)
     more = len(judged.findings) - 1
     return f"{shown.what}: {phrase(shown)}" + (f" ({more} more)" if more else "")
+
+
+def by_weight(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings by what they say: what is contradicted, what is undecided, intervals, then exact ones near their limit.
+
+    Example:
+        >>> exact = Finding("exact", "at most 1", 0.5, math.nan, math.nan, "holds")
+        >>> trained = Finding("trained", "below 0", -0.2, -0.3, -0.1, "holds")
+        >>> unclear = Finding("unclear", "below 0", -0.2, -0.5, 0.1, "undecided")
+        >>> [finding.what for finding in by_weight([exact, trained, unclear])]
+        ['unclear', 'trained', 'exact']
+    """
+    order = ("contradicted", "undecided", "holds")
+    return sorted(findings, key=lambda finding: (order.index(finding.decision), -_tightness(finding)))
 
 
 def phrase(finding: Finding) -> str:

@@ -262,7 +262,7 @@ def _place(beta: float) -> str:
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "allen.ppca",
-        "maximum likelihood of PPCA leaves a rotation free",
+        "maximum likelihood of probabilistic PCA leaves a rotation free",
         "W = U(S − σ²I)^½R (§2); posterior covariance RSRᵀ (eq 4)",
         "W Wᵀ, the corrected covariance and what EM reaches agree with the closed form to rounding",
         exact=exact.ppca,
@@ -278,7 +278,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "allen.lvae",
-        "a linear VAE with diagonal posterior is PPCA with R = I",
+        "a linear VAE with diagonal posterior is probabilistic PCA (PPCA) with R = I",
         "W_LVAE = U(S − σ²I)^½ up to sign and order (after eq 4)",
         "the ELBO touches the likelihood at signed permutations only; trained columns and variances lie within 5 % of "
         "PPCA's, the ELBO within 0.01 nats of the likelihood, and columns nearer than with a full covariance",
@@ -359,7 +359,7 @@ CLAIMS: tuple[Claim, ...] = (
         errata=(
             Erratum(
                 "§3.1, ℓ^PPCA",
-                "the objective of PPCA without log|Σ̂| + d",
+                "the objective of probabilistic PCA without log|Σ̂| + d",
                 "with it, as in ℓ^VAE: only then is it the ELBO, equal to the log-likelihood at the posterior",
                 "six values, three latents: without it 1.7 nats off the log-likelihood, with it equal",
                 "tests/papers/allen2024/test_measures.py::test_the_objective_of_ppca_needs_its_entropy",

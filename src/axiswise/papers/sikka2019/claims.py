@@ -259,7 +259,7 @@ _PROPOSITIONS = "sikka2019.propositions"
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="sikka.terms",
-        title="Reconstruction, conditional-independence loss, ELBO, β-objective, MIE and TIE of linear models",
+        title="Reconstruction, conditional independence, ELBO, β-objective, model and true inference error (MIE, TIE)",
         published="definitions: eqs 2, 3, 5, 6 and Table I; closed forms: eqs 21 and 25–27",
         rule="each closed form within five standard errors of a hundred thousand observations",
         exact=exact.terms,
@@ -344,8 +344,8 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 place="section IV-A, last sentence",
                 printed="with a fixed decoder β = 1 is best at learning the true latent variables",
-                right="only if that decoder is the true one; MIE is least at 1, TIE need not be",
-                counterexample="Figure 1's data: D = ½ A has its least TIE at β = 10.13, D = 2 A at 3.03",
+                right="the model inference error is least at 1, the true one only if that decoder is the true one",
+                counterexample="Figure 1's data: the true one is least at β = 10.13 if D = ½ A, at 3.03 if D = 2 A",
                 test=f"{TESTS}::test_a_frozen_decoder_must_be_the_true_one",
             ),
         ),
@@ -409,13 +409,13 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 place="section III after Proposition 3",
                 printed="as β → ∞ the inference model deviates more and more from the model posterior",
-                right="MIE is exactly 0 once nothing is encoded, as at β = 1: both are the prior",
-                counterexample="MIE is 0 at β = 1 and from 66.25 on, and above 20 nats in between",
+                right="the model inference error is exactly 0 once nothing is encoded, as at β = 1: both are the prior",
+                counterexample="it is 0 at β = 1 and from 66.25 on, and above 20 nats in between",
                 test=f"{TESTS}::test_mie_vanishes_once_nothing_is_encoded",
             ),
             Erratum(
                 place="Fig. 1 (B), eq 25 with eq 27",
-                printed="TIE is a function of β",
+                printed="the true inference error is a function of β",
                 right="it depends on names and signs of the latents, which the objective does not see: four branches",
                 counterexample="at β = 1: 19.2 to 112 nats, all at the same objective",
                 test=f"{TESTS}::test_tie_has_branches",

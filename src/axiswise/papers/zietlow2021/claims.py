@@ -372,7 +372,8 @@ _OUR_RUN = (
     "of the entangled member, since the printed way ended in one picture for all images. It takes MIG from every VAE "
     "and none from PCL, and more of it than the printed one did from SlowVAE (.33 → .13, printed .39 → .27) and "
     "FactorVAE (.08, printed .20); β-VAEs lose as much under noise. PCL scores less than printed on all three sets, "
-    "which may be its transitions, as the paper does not give them, and β-VAEs more of DCI and the FactorVAE score"
+    "which may be its transitions, as the paper does not give them, or its steps, and β-VAEs more of DCI and the "
+    "FactorVAE score"
 )
 
 CLAIMS: tuple[Claim, ...] = (

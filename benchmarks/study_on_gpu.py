@@ -3,12 +3,12 @@
 Command: ``PYTHONPATH=src python benchmarks/study_on_gpu.py comparison --out runs/comparison-default --precision bf16``,
 with the study's data in ``$AXISWISE_DATA``. ``--only RUN`` (repeatable) takes some of its runs, so that a long study
 can be split over several commands; a run is never split in time. ``--hold`` keeps every observation in memory (12 GB of
-dSprites for each process) instead of adding noise or a change to each batch anew. ``--join``
-trains runs of the same members on several datasets as one cohort, which is faster still. Runs that are trained after
-the Unix time ``--measure-until`` are left to be measured elsewhere, from their members. If the pace of joined runs says
-that they would not be trained by the Unix time ``--finish-by``, the last of them is left out. Expected: the study's
-folder as ``axiswise run`` would leave it, and for each run its model-steps a second. With NVIDIA's multi-process
-service running (``nvidia-cuda-mps-control -d``) the processes share the GPU at once instead of in turns.
+dSprites for each process) instead of adding noise or a change to each batch anew. ``--join`` trains runs of the same
+members on several datasets as one cohort, which is faster still. Runs that are trained after the Unix time
+``--measure-until`` are left to be measured elsewhere, from their members. If the pace of joined runs says that they
+would not be trained by the Unix time ``--finish-by``, the last of them is left out. Expected: the study's folder as
+``axiswise run`` would leave it, and for each run its model-steps a second. With NVIDIA's multi-process service running
+(``nvidia-cuda-mps-control -d``) the processes share the GPU at once instead of in turns.
 """
 
 import argparse
@@ -55,11 +55,16 @@ def jobs(runs: list[Run], *, join: bool) -> list[list[Run]]:
     return list(found.values())
 
 
-def held(dataset: FactorDataset, x: torch.Tensor) -> FactorDataset:
-    """The same dataset with its observations in memory, written where they are to lie."""
-    for rows in torch.arange(len(dataset), device=dataset.device).split(1024):
-        x[rows] = dataset.x(rows)
-    return replace(dataset, tensors={"x": x}, render=stored, rows=None)
+def held(datasets: Sequence[FactorDataset]) -> tuple[list[FactorDataset], torch.Tensor]:
+    """Datasets of equal shape with their observations in memory, and the one tensor that these lie in."""
+    first = datasets[0]
+    x = torch.empty(len(datasets), len(first), *first.shape, device=first.device)
+    for dataset, own in zip(datasets, x, strict=True):
+        for rows in torch.arange(len(dataset), device=dataset.device).split(1024):
+            own[rows] = dataset.x(rows)
+    return [
+        replace(dataset, tensors={"x": own}, render=stored, rows=None) for dataset, own in zip(datasets, x, strict=True)
+    ], x
 
 
 def from_own(tensors: Mapping[str, torch.Tensor], index: torch.Tensor) -> torch.Tensor:
@@ -106,9 +111,15 @@ class Pace:
 def trained_on_own(
     members: Sequence[Sequence[Member]], datasets: list[FactorDataset], x: torch.Tensor, finish_by: float = math.inf
 ) -> list[Population]:
-    """Trains members on datasets of the same factors as one cohort, whose size is what a GPU is fast with.
+    """Trains members, each on a dataset of its own, as one cohort, whose size is what a GPU is fast with.
 
-    A member is the same bits in any cohort; that it is here is for one line, which gives each its own observations.
+    A member is the same bits in any cohort. `train` has one dataset for all, so this goes below it.
+
+    Arguments:
+        members: Those of each dataset.
+        datasets: What `held` gives, of the same factors.
+        x: Their observations, one after another.
+        finish_by: Unix time by which they must be trained.
     """
     everyone = tuple(member for own in members for member in own)
     counts = torch.tensor([len(own) for own in members])
@@ -146,8 +157,7 @@ def work(
     began = time.perf_counter()
     x = torch.empty(0)
     if hold or len(job) > 1:
-        x = torch.empty(len(job), len(datasets[0]), *datasets[0].shape, device=device)
-        datasets = [held(dataset, own) for dataset, own in zip(datasets, x, strict=True)]
+        datasets, x = held(datasets)
     if len(job) > 1:
         try:
             populations = trained_on_own([run.members for run in job], datasets, x, finish_by)

@@ -157,9 +157,9 @@ class Bilevel:
     stacked: bool
 
     @property
-    def before(self) -> frozenset[str]:
-        """The change's parameters that decide which number of the factors it follows: those before its bottleneck."""
-        return frozenset(name for name, _ in self.network[:3].named_parameters())
+    def narrow(self) -> nn.Sequential:
+        """The change's layers up to its one number, which decide what of the factors it follows."""
+        return nn.Sequential(*list(self.network)[:3])
 
     @property
     def optimizers(self) -> dict[str, Optimizer]:
@@ -296,7 +296,7 @@ def differentiate(
         group: [view.detach().requires_grad_(group in groups) for view in views(slots, weights[group])]
         for group, slots in built.slots.items()
     }
-    held = built.before if built.learning.follow is not None else frozenset()
+    held = {name for name, _ in built.narrow.named_parameters()} if built.learning.follow is not None else set()
     own = {
         f"{slot.module}.{slot.name}": leaf.detach().squeeze(0) if slot.name in held else leaf.squeeze(0)
         for slot, leaf in zip(built.slots[NETWORK], leaves[NETWORK], strict=True)

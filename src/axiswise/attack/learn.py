@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 from torch.utils import _pytree as pytree
 
 from axiswise.attack.bilevel import DECODERS, Bilevel, Feed, Learning, make_step
@@ -313,13 +312,12 @@ def _following(
     # Parameters are a named tuple of their posterior's own fields, which pyright cannot know.
     own = type(codes)(*(part[0, rows] for part in codes))  # pyright: ignore
     z = own.sample(normal(seed, "attack follow noise", 0, (FOLLOWED_AT, built.model.latents), dtype=dtype)[0])
-    narrow = nn.Sequential(*list(built.network)[:3])
     factors = scaled_factors(dataset.factors(rows), *scales).to(dtype)
-    weights = {name: initial[name] for name, _ in narrow.named_parameters()}
+    weights = {name: initial[name] for name, _ in built.narrow.named_parameters()}
     latent = built.learning.follow
     if latent == "mixed":
         latent = most_mixed(own.mean, dataset.factors(rows), dataset.space.kinds)
-    return following(narrow, weights, factors, z[:, latent])
+    return following(built.narrow, weights, factors, z[:, latent])
 
 
 @torch.no_grad()

@@ -4,8 +4,8 @@ Command: ``PYTHONPATH=src python benchmarks/attack_on_gpu.py --out runs/attack``
 Trains ten β-VAEs for 50,000 steps and chooses the most and the least disentangled, members 1003 (MIG .248) and 1007
 (.127). Against them it learns one change for each latent of the latter that codes both positions, 0, 1 and 2. To choose
 between these, restarts with the seeds of the ten are trained on each for 25,000 steps. Expected: the mean MIG of each,
-.091, .077 and .085, the rows in ``latent-0`` to ``latent-2`` of the folder, and beside them the changes, of which that
-of latent 1 is part of the package. Cost: by its parts, nine minutes on one H200.
+.099, .072 and .082, the rows in ``latent-0`` to ``latent-2`` of the folder, and beside them the changes, of which that
+of latent 1 is part of the package, to the bit. Cost: 490 s on one H200.
 """
 
 import argparse

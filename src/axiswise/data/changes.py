@@ -361,7 +361,8 @@ def _manipulated(
     index: Int[Tensor, "*shape"],
 ) -> Float[Tensor, "..."]:
     factors = space.levels(index) if space.grid else tensors[f"levels {prefix}"][index]
-    added = change.pattern(_own(tensors, prefix), factors).to(torch.float32).clamp(-1.0, 1.0)
+    with numerics.repeatable():
+        added = change.pattern(_own(tensors, prefix), factors).to(torch.float32).clamp(-1.0, 1.0)
     return moved(render(tensors, index), change.epsilon * added, images=len(shape) == 3)
 
 

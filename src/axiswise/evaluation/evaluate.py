@@ -15,7 +15,7 @@ from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation.pictures import store_arrays
 from axiswise.evaluation.quantities import OFFERED, Quantities
-from axiswise.numerics import permutation
+from axiswise.numerics import permutation, repeatable
 from axiswise.numerics.schedules import Schedule, hyperparameters
 from axiswise.population import Group, Population, RunFolder, Trained
 from axiswise.records import append_rows, versions
@@ -24,6 +24,7 @@ Measure = Callable[..., Any]
 Row = dict[str, Any]
 
 
+@repeatable()
 def evaluate(
     population: Population,
     dataset: FactorDataset,

@@ -12,7 +12,7 @@ from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation.findings import findings
 from axiswise.evaluation.observation import observe
-from axiswise.numerics import permutation
+from axiswise.numerics import permutation, repeatable
 from axiswise.population.foreign import Reader, check_observations, evaluating
 from axiswise.records import versions
 from axiswise.records.explanation import Explanation
@@ -20,6 +20,7 @@ from axiswise.scores import as_factors
 from axiswise.shapes import Array, Num, Tensor
 
 
+@repeatable()
 def explain(
     encode: Callable[..., Any],
     decode: Callable[..., Any],

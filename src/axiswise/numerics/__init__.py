@@ -16,6 +16,7 @@ from axiswise.numerics.line_neighbours import nearest_on_line
 from axiswise.numerics.linear_svm import Lines, highest_line, linear_svms
 from axiswise.numerics.neighbours import kraskov_information, ross_information
 from axiswise.numerics.philox import integers, normal, permutation, philox, uniform, words
+from axiswise.numerics.repeatable import repeatable
 
 __all__ = [
     "Assignment",
@@ -39,6 +40,7 @@ __all__ = [
     "optimizers",
     "permutation",
     "philox",
+    "repeatable",
     "ross_information",
     "schedules",
     "standardised",

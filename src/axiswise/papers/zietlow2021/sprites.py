@@ -65,7 +65,8 @@ def dsprites_learning(steps: int = 3_000) -> Learning:
     it follows a latent of the entangled member. See `attack.bilevel`.
 
     The latents to choose from were the three that code both positions, 0, 1 and 2. Of each a change was learned, and
-    the β-VAEs that the attack chooses from were trained on it for 25,000 steps: MIG .091, .077 and .085. So it is 1.
+    the β-VAEs that the attack chooses from were trained on it for 25,000 steps: MIG .091, .077 and .085. So it is 1. A
+    second time, from scratch, it was .099, .072 and .082 (``benchmarks/attack_on_gpu.py``).
     """
     rate = Adam(lr=1e-3, eps=1e-7)
     return Learning(
@@ -93,8 +94,8 @@ def table_1(scale: Scale) -> list[Run]:
     images with uniform noise of the same size. Published MIG of β-VAEs: .23 ± .08, .07 ± .09 on changed images, .14 ±
     .07 on noisy ones; PCL, which has no decoder, does not drop.
 
-    Command: ``axiswise run zietlow2021.table_1 --device cuda``. Cost: 180 members of 50,000 steps, half an hour on one
-    H200; ``--scale paper``, with 300,000 steps, six times that.
+    Command: ``axiswise run zietlow2021.table_1 --device cuda``. Cost: 180 members of 50,000 steps, an hour on one H200;
+    ``--scale paper``, with 300,000 steps, six times that.
 
     SlowVAE and PCL train on Laplace transitions (`data.transitions`). The paper gives neither the number of steps nor
     the transitions; batches of 64 and a rate of 1e-4 are those of the reference study. At the smoke scale discs of

@@ -29,7 +29,7 @@ from safetensors.numpy import load_file
 
 from axiswise.records import read_rows
 
-PROGRAM = [sys.executable, "-c", "from axiswise.cli import main; main()"]
+PROGRAM = [sys.executable, "-m", "axiswise"]
 TIMES = {"seconds", "training_seconds"}  # fields that no two runs share
 ABSENT = "(absent)"
 CLAIM_TIME = re.compile(r" +\d+\.\d s$")  # at the end of a claim's first line

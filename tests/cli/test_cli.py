@@ -12,7 +12,7 @@ from axiswise.cli import app
 from axiswise.papers import CLAIMS, STUDIES
 from axiswise.records import read_json
 
-PROGRAM = [sys.executable, "-c", "from axiswise.cli import main; main()"]
+PROGRAM = [sys.executable, "-m", "axiswise"]
 
 
 def axiswise(*arguments: str, **options) -> subprocess.CompletedProcess:

@@ -37,6 +37,10 @@ def test_the_page_shows_claims_pictures_and_records(results):
     for words in ("sikka.prop2", "holds corrected", "axiswise run rolinek2019.table_s4", "data:image/png", "Errata"):
         assert words in page
     assert 'href="rolinek2019/table_s4/linear/ratio-1.0/records.jsonl"' in page
+    runs = STUDIES[STUDY]("smoke")
+    trained = sum(len(run.members) for run in runs)
+    assert trained > len({member.address for run in runs for member in run.members})  # the same on several datasets
+    assert f"{trained} members, " in page
     for paper in PAPERS:
         assert f'id="{paper.name}"' in page
     assert write_gallery(results, CLAIMS).read_text("utf-8") == page

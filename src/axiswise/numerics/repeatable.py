@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch.backends.cudnn import rnn
 
 # PyTorch makes modules of these settings only as it is loaded.
 # pyright: reportAttributeAccessIssue=false
@@ -24,7 +25,7 @@ def repeatable() -> Iterator[None]:
     """
     cudnn = torch.backends.cudnn
     before = cudnn.deterministic, cudnn.benchmark
-    precisions = cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision
+    precisions = cudnn.conv.fp32_precision, rnn.fp32_precision
     cudnn.deterministic, cudnn.benchmark = True, False
     _set_precisions("ieee", "ieee")
     try:
@@ -38,4 +39,4 @@ def _set_precisions(convolutions: str, recurrent: str) -> None:
     """Sets both of cuDNN's precisions, and the older switch with them: read where it contradicts them, it raises."""
     cudnn = torch.backends.cudnn
     cudnn.allow_tf32 = convolutions == "tf32"
-    cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision = convolutions, recurrent
+    cudnn.conv.fp32_precision, rnn.fp32_precision = convolutions, recurrent

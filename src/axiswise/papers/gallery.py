@@ -251,13 +251,14 @@ def _study(paper: Paper, folder: Path, results: Path) -> Markup:
     pictures = _figures_of(paper)[folder.name](folder)
     for name, png in pictures.items():
         write_bytes(folder / name, png)
-    rows = [row for path in folder.rglob("records.jsonl") for row in read_rows(path)]
-    members = {row["member"] for row in rows}
+    found = {path: read_rows(path) for path in sorted(folder.rglob("records.jsonl"))}
+    rows = [row for own in found.values() for row in own]
+    members = {(path, row["member"]) for path, own in found.items() for row in own}  # one setting, several datasets
     seeds = {row["seed"] for row in rows}
     devices = ", ".join(sorted({str(row.get("device", "")) for row in rows}))
     made = f"{len(members)} members, {len(seeds)} seeds, {devices}, scale {about['scale']}; made by "
     links = []
-    for path in sorted(folder.rglob("records.jsonl")):
+    for path in found:
         name = path.parent.relative_to(folder).as_posix()
         links += [" ", element("a", name, href=quote(path.relative_to(results).as_posix()))]
     captions = {name: Path(name).stem.replace("_", " ").replace("-", " ") for name in pictures} | _captions_of(paper)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from axiswise.numerics import repeatable
 from axiswise.population.acceleration import Captured
 from axiswise.population.cohort import Cohort
 from axiswise.population.feed import Feed
@@ -227,16 +228,14 @@ def steps_of(built: Program, feed: Feed, state: State) -> Steps:
 
 @contextmanager
 def _settings(threads: int) -> Iterator[None]:
-    """Fixes what a bit-equal repetition needs, for the time of a run: threads, and deterministic convolutions."""
-    cudnn = torch.backends.cudnn
-    before = torch.get_num_threads(), cudnn.deterministic, cudnn.benchmark
+    """Fixes what a bit-equal repetition needs, for the time of a run: threads, and repeatable convolutions."""
+    before = torch.get_num_threads()
     # Freeing one large untouched block teaches the C library's allocator to keep freed memory for the next step instead
     # of handing it back: without it every temporary of a step is paged in anew, a third of the time of small members.
     torch.empty(BALLAST, dtype=torch.uint8)
     torch.set_num_threads(threads)
-    cudnn.deterministic, cudnn.benchmark = True, False
     try:
-        yield
+        with repeatable():
+            yield
     finally:
-        torch.set_num_threads(before[0])
-        cudnn.deterministic, cudnn.benchmark = before[1:]
+        torch.set_num_threads(before)

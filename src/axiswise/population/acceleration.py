@@ -142,8 +142,10 @@ def fused(graph: Graph) -> None:
             arguments[-1] = True
         elif node.args[2] == 0 and arguments[3] is None and not arguments[-1] and _alike(shape, _shape(node)):
             gate = node.args[1]
-            while gate.target is aten.detach.default:  # which may come after the convolution; what it detaches does not
+            while gate.target in _KEPT:  # which may come after the convolution; what was kept does not
                 gate = gate.args[0]
+            if not gate < source:
+                continue
             with graph.inserting_before(source):
                 arguments[3] = graph.call_function(aten.view.default, (gate, list(shape)))
         else:
@@ -180,6 +182,9 @@ _VIEWS = (
     *(aten.view.default, aten._unsafe_view.default, aten.alias.default, aten.unsqueeze.default),
     *(aten.squeeze.dim, aten.squeeze.dims),
 )
+
+
+_KEPT = (aten.detach.default, aten.alias.default)  # how a value kept for the backward pass is written, by version
 
 
 def _source(node: Any) -> Node | None:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import torch
 
-from axiswise.data import FactorDataset
+from axiswise.data import FactorDataset, materialized
 from axiswise.data.dataset import stored
 from axiswise.evaluation import Run, conduct, evaluate
 from axiswise.evaluation.study import opened
@@ -60,8 +60,7 @@ def held(datasets: Sequence[FactorDataset]) -> tuple[list[FactorDataset], torch.
     first = datasets[0]
     x = torch.empty(len(datasets), len(first), *first.shape, device=first.device)
     for dataset, own in zip(datasets, x, strict=True):
-        for rows in torch.arange(len(dataset), device=dataset.device).split(1024):
-            own[rows] = dataset.x(rows)
+        own.copy_(materialized(dataset).tensors["x"])
     return [
         replace(dataset, tensors={"x": own}, render=stored, rows=None) for dataset, own in zip(datasets, x, strict=True)
     ], x

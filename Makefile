@@ -7,11 +7,11 @@ READY := .venv/.ready
 setup: $(READY)
 
 # The stamp is made again only when what is to be installed changes.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml papers/pyproject.toml benchmarks/pyproject.toml constraints.txt
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 		{ echo "axiswise needs Python 3.11 or newer; got $$($(PYTHON) --version). Try: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]' --editable ./papers --editable ./benchmarks
 	@touch $(READY)
 
 run: setup

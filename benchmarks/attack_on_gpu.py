@@ -16,14 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from study_on_gpu import held, trained_on_own
 
 from axiswise.attack import choose, learn, table
 from axiswise.data import FactorDataset, dsprites, manipulated
 from axiswise.evaluation import evaluate
-from axiswise.papers.zietlow2021.sprites import STEPS, dsprites_learning, to_choose_from
 from axiswise.population import Member, train
 from axiswise.scores import active_units, mig
+from axiswise_papers.zietlow2021.sprites import STEPS, dsprites_learning, to_choose_from
+from study_on_gpu import held, trained_on_own
 
 
 def tried(members: list[Member], changed: dict[Path, FactorDataset]) -> dict[str, float]:

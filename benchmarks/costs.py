@@ -1,4 +1,4 @@
-"""Writes a column of ``src/axiswise/papers/costs.toml``, which `axiswise list` shows, from folders of finished studies.
+"""Writes a column of every package's ``costs.toml``, which `axiswise list` shows, from folders of finished studies.
 
 Command: ``axiswise verify``, then ``python benchmarks/costs.py runs/verify-default runs/quickstart-default``; for the
 column of a GPU ``python benchmarks/costs.py --column gpu FOLDER …``. A folder is that of a study or one of several; the
@@ -19,10 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from axiswise.errors import AxiswiseError
-from axiswise.papers import CLAIMS, STUDIES, study_named
 from axiswise.records import read_json, versions, write_bytes
+from axiswise.studies import all_studies, find_study
+from axiswise_papers.ledger import CLAIMS
 
-TARGET = Path(__file__).parents[1] / "src" / "axiswise" / "papers" / "costs.toml"
+ROOT = Path(__file__).parents[1]
+TARGETS = {
+    "axiswise": ROOT / "src" / "axiswise" / "costs.toml",
+    "axiswise_papers": ROOT / "papers" / "axiswise_papers" / "costs.toml",
+}
+STUDIES = all_studies()
 HEAD = """\
 # Seconds that studies took from beginning to end at their default scale, and the exact checks of claims; or why nobody
 # knows.
@@ -36,7 +42,7 @@ def finished(folder: Path) -> dict[str, Any] | None:
     """What ``study.json`` says of a study that is complete at its default scale; None of any other."""
     about = read_json(folder / "study.json", "axiswise-study-1")
     incomplete = [key for key in ("failed", "running", "skipped") if about.get(key)]
-    missing = {run.name for run in study_named(about["study"])("default")} - set(about["runs"])
+    missing = {run.name for run in find_study(about["study"])("default")} - set(about["runs"])
     if about["scale"] != "default" or incomplete or missing:
         why = ", ".join([about["scale"], *incomplete, *([f"{len(missing)} runs missing"] if missing else [])])
         print(f"left out: {folder}, which is not a whole study at its default scale ({why})")
@@ -69,29 +75,32 @@ def reason(study: str, column: str) -> str:
     return REASONS[column] if needs_gpu == (column == "cpu") else NOT_YET
 
 
-def entries(column: str, held: Mapping[str, Any], measured: Mapping[str, float]) -> dict[str, float | str]:
-    """An entry for every study, in their order: the new one, the old one, or why there is none."""
-    known = {**{name: value for name, value in held.items() if not isinstance(value, str)}, **measured}
-    return {name: known.get(name, reason(name, column)) for name in STUDIES}
+def entries(
+    package: str, column: str, before: Mapping[str, Any], measured: Mapping[str, float]
+) -> dict[str, float | str]:
+    """An entry for every study of a package, in their order: the new one, the old one, or why there is none."""
+    known = {**{name: value for name, value in before.items() if not isinstance(value, str)}, **measured}
+    own = (name for name, study in STUDIES.items() if study.__module__.partition(".")[0] == package)
+    return {name: known.get(name, reason(name, column)) for name in own}
 
 
 def text(document: Mapping[str, Mapping[str, Any]]) -> str:
     """The document as TOML."""
     lines = [HEAD]
-    for column, held in document.items():
-        facts = {name: value for name, value in held.items() if not isinstance(value, Mapping)}
+    for column, written in document.items():
+        facts = {name: value for name, value in written.items() if not isinstance(value, Mapping)}
         lines += [f"[{column}]", *assignments(facts)]
         for part in ("studies", "claims"):
-            if part in held:
-                lines += ["", f"[{column}.{part}]", *assignments(held[part])]
+            if part in written:
+                lines += ["", f"[{column}.{part}]", *assignments(written[part])]
         lines.append("")
     return "\n".join(lines)
 
 
-def assignments(held: Mapping[str, float | str]) -> list[str]:
+def assignments(written: Mapping[str, float | str]) -> list[str]:
     """A line for each name; strings of JSON are strings of TOML."""
-    names = {name: name if name.isidentifier() else json.dumps(name) for name in held}
-    return [f"{names[name]} = {json.dumps(value, ensure_ascii=False)}" for name, value in held.items()]
+    names = {name: name if name.isidentifier() else json.dumps(name) for name in written}
+    return [f"{names[name]} = {json.dumps(value, ensure_ascii=False)}" for name, value in written.items()]
 
 
 def machine(column: str) -> str:
@@ -123,30 +132,27 @@ def main() -> None:
     parser.add_argument("--command", help="the command it was measured with; axiswise verify if not given")
     parser.add_argument("--versions", help="versions it was measured with; if not given, those of the studies")
     parser.add_argument("--seconds", action="append", default=[], metavar="STUDY=SECONDS")
-    parser.add_argument("--out", type=Path, default=TARGET)
     options = parser.parse_args()
     found = studies(options.folders)
-    before = tomllib.loads(TARGET.read_text("utf-8")) if TARGET.exists() else {}
+    seconds = {name: about["seconds"] for name, about in found.items()} | given(options.seconds)
     stated = [about["versions"] for about in found.values()] or [versions()]
     used = dict.fromkeys(", ".join(f"{name} {value}" for name, value in each.items()) for each in stated)
-    column = {
+    about = {
         "machine": options.machine or machine(options.column),
         "versions": options.versions or "; ".join(used),
         "command": options.command or f"axiswise verify --device {'cpu' if options.column == 'cpu' else 'cuda'}",
-        "studies": entries(
-            options.column,
-            before.get(options.column, {}).get("studies", {}),
-            {name: about["seconds"] for name, about in found.items()} | given(options.seconds),
-        ),
     }
-    if options.column == "cpu":
-        column["claims"] = exact_seconds()
     other = "gpu" if options.column == "cpu" else "cpu"
-    kept = {**before.get(other, {}), "studies": entries(other, before.get(other, {}).get("studies", {}), {})}
-    document = dict(sorted({options.column: column, other: kept}.items()))
-    write_bytes(options.out, text(document).encode())
-    numbers = sum(not isinstance(value, str) for value in column["studies"].values())
-    print(f"{options.out}: {numbers} of {len(STUDIES)} studies measured on {column['machine']}")
+    for package, target in TARGETS.items():
+        before = tomllib.loads(target.read_text("utf-8")) if target.exists() else {}
+        old = {column: before.get(column, {}).get("studies", {}) for column in ("cpu", "gpu")}
+        column = {**about, "studies": entries(package, options.column, old[options.column], seconds)}
+        if options.column == "cpu" and package == "axiswise_papers":
+            column["claims"] = exact_seconds()
+        rest = {**before.get(other, {}), "studies": entries(package, other, old[other], {})}
+        write_bytes(target, text(dict(sorted({options.column: column, other: rest}.items()))).encode())
+        numbers = sum(not isinstance(value, str) for value in column["studies"].values())
+        print(f"{target}: {numbers} of {len(column['studies'])} studies measured on {column['machine']}")
 
 
 if __name__ == "__main__":

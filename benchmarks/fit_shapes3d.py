@@ -25,8 +25,7 @@ import torch
 from safetensors.numpy import save
 
 from axiswise.data import data_folder
-from axiswise.data.shapes3d import COLOURS, SPACE, composed, shapes3d
-from axiswise.data.shapes3d_scene import (
+from axiswise.data._shapes3d_scene import (
     ANGLES,
     BACK,
     FLOOR,
@@ -49,6 +48,7 @@ from axiswise.data.shapes3d_scene import (
     surface,
     texture_cells,
 )
+from axiswise.data.shapes3d import COLOURS, SPACE, composed, shapes3d
 from axiswise.records import write_bytes
 from axiswise.report import contact_sheet
 

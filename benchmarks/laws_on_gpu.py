@@ -12,8 +12,10 @@ import torch
 
 from axiswise import data, grid, models, objectives, optimizers, train
 from axiswise.numerics import integers, normal, uniform
-from axiswise.numerics.schedules import hyperparameters
-from axiswise.population import Member, cohort, loop
+from axiswise.population import Member
+from axiswise.population import _cohort as cohort
+from axiswise.population import _trainer as loop
+from axiswise.schedules import hyperparameters
 
 STEPS, BATCH = 50, 8
 

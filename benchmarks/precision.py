@@ -8,7 +8,8 @@ the ELBO differs by less than 0.2 %, which is the rule for bfloat16 to be the de
 import sys
 from pathlib import Path
 
-from axiswise.records import compare_paired, read_rows
+from axiswise.records import read_rows
+from axiswise.statistics import compare_paired
 
 JUDGED = ("mig", "dto", "elbo", "active_units")
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from axiswise.population.cohort import Cohort
-from axiswise.population.feed import feed
-from axiswise.population.loop import begin, cohort_program, steps_of
-from axiswise.population.throughput import tasks
+from axiswise.population._batches import feed
+from axiswise.population._cohort import Cohort
+from axiswise.population._trainer import begin, cohort_program, steps_of
+from axiswise_benchmarks.throughput import tasks
 
 STEPS = 20  # profiled together: two launches of ten steps
 

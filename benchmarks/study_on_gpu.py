@@ -28,20 +28,20 @@ import torch
 
 from axiswise.data import FactorDataset, materialized
 from axiswise.data.dataset import stored
-from axiswise.evaluation import Run, conduct, evaluate
-from axiswise.evaluation.study import opened
-from axiswise.papers import study_named
-from axiswise.population import Member, Population, Precision, train
-from axiswise.population.cohort import Cohort
-from axiswise.population.train import _train_cohort, fast_precision
+from axiswise.engines import run_study
+from axiswise.evaluation import evaluate
+from axiswise.population import Member, Population, Precision, fast_precision, train
+from axiswise.population._cohort import Cohort
+from axiswise.population.train import _train_cohort
 from axiswise.report import write_report
+from axiswise.studies import Run, find_study, open_study
 
 LONGEST_FIRST = ("deterministic-elbo", "factor-vae", "slow-vae", "pcl")
 
 
 def chosen(study: str, only: list[str], steps: int | None) -> list[Run]:
     """The runs of the study, those that take longest first; fewer steps to try it out."""
-    runs = [run for run in study_named(study)("default") if not only or run.name in only]
+    runs = [run for run in find_study(study)("default") if not only or run.name in only]
     if steps:
         runs = [replace(run, members=[replace(member, steps=steps) for member in run.members]) for run in runs]
     return sorted(runs, key=lambda run: not run.name.startswith(LONGEST_FIRST))
@@ -221,7 +221,7 @@ def main() -> None:
     runs[0].dataset()  # prepared once, before several processes ask for it
     again = [sys.executable, __file__, *sys.argv[1:], "--run"]
     # The folder is open, with no runs of its own, while the processes work: it then holds how long they took.
-    folder = opened(lambda scale: [], "default", options.out, name=options.study, device="cpu", precision=None)
+    folder = open_study(lambda scale: [], "default", options.out, name=options.study, device="cpu", precision=None)
     with folder, ThreadPoolExecutor(options.processes) as pool:
         codes = list(pool.map(lambda job: subprocess.run([*again, job[0].name], check=False).returncode, found))
     print(json.dumps({"wall_seconds": round(time.perf_counter() - began, 1)}), flush=True)
@@ -229,7 +229,7 @@ def main() -> None:
         sys.exit("failed: " + ", ".join(job[0].name for job, code in zip(found, codes, strict=True) if code))
     if not options.steps and not options.only:
         settings = {"device": options.device, "precision": options.precision, "name": options.study}
-        write_report(conduct(study_named(options.study), "default", options.out, **settings))
+        write_report(run_study(find_study(options.study), "default", options.out, **settings))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The errors a caller may want to catch; every message says what was expected, what was got and what to do."""
 
+__all__ = ["AxiswiseError", "DataUnavailable", "NotDefined", "StudyIncomplete"]
+
 
 class AxiswiseError(ValueError):
     """A request that cannot be met as it stands: a bad argument, an unreadable file, a folder of something else."""

@@ -64,7 +64,9 @@ FUNCTIONS: dict[str, Callable[[Setting], Any]] = {
     "latent_scale": lambda s: analytic.latent_scale(s.codes, s.variance),
     "linear_posterior": lambda s: analytic.linear_posterior(s.slopes[:, 0], 0.4),
     "log_normaliser": lambda s: analytic.log_normaliser(StandardNormal(), s.beta, 3),
+    "mean_log_likelihood": lambda s: analytic.mean_log_likelihood(s.slopes[:, 0, :3], 0.4, s.covariance),
     "optimal_slope": lambda s: analytic.optimal_slope(s.values / 5.0, 1.0, 2.0),
+    "reconstruction_and_kl": lambda s: analytic.reconstruction_and_kl(s.covariance, s.optimum()),
     "slope_cost": lambda s: analytic.slope_cost(s.values, 2.0),
     "stochastic_loss": lambda s: analytic.stochastic_loss(s.rotation, s.covariance),
 }

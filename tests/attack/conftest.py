@@ -5,7 +5,7 @@ from torch import nn
 from axiswise import data, models, objectives
 from axiswise.attack import Choice
 from axiswise.distributions import Bernoulli
-from axiswise.numerics.optimizers import Adam
+from axiswise.optimizers import Adam
 from axiswise.population import Population, grid, train
 
 

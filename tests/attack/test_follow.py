@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from axiswise.attack.follow import following, most_mixed
+from axiswise.attack._latent import following, most_mixed
 
 
 @pytest.fixture(scope="module")

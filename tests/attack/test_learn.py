@@ -11,14 +11,15 @@ from torch import nn
 from axiswise import attack as package
 from axiswise import data, models, objectives
 from axiswise.attack import Choice, Learning, attack, learn, learning_for, load_change
-from axiswise.attack.follow import following, most_mixed
+from axiswise.attack._latent import following, most_mixed
 from axiswise.attack.manipulation import ranges, scaled_factors
 from axiswise.distributions import Bernoulli
 from axiswise.errors import AxiswiseError
 from axiswise.models import initialise
 from axiswise.numerics import integers, normal
-from axiswise.numerics.optimizers import Adam
-from axiswise.population import Population, grid, loop, train
+from axiswise.optimizers import Adam
+from axiswise.population import Population, grid, train
+from axiswise.population import _trainer as loop
 
 QUICK = Learning(0.2, steps=4, batch=8, samples=3, renderer="dense", hidden=16, optimizer=Adam(lr=1e-2, eps=1e-7))
 
@@ -286,7 +287,7 @@ def test_a_change_that_diverges_is_not_kept(population, sprites, choice, tmp_pat
 
 def test_the_whole_attack_resumes(sprites, population, tmp_path):
     members, lines = list(population.members), []
-    first = attack(sprites, members, QUICK, apart=0.0, out=tmp_path, dtype=torch.float64, say=lines.append)
+    first = attack(sprites, members, QUICK, apart=0.0, out=tmp_path, dtype=torch.float64, log=lines.append)
     again = attack(sprites, members, QUICK, apart=0.0, out=tmp_path, dtype=torch.float64)
     assert first.choice == again.choice
     assert all(torch.equal(again.learned.change.tensors[n], t) for n, t in first.learned.change.tensors.items())

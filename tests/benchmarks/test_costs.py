@@ -7,20 +7,27 @@ import tomllib
 import pytest
 
 from axiswise.errors import AxiswiseError
-from axiswise.papers import CLAIMS, STUDIES
+from axiswise.studies import all_studies
+from axiswise_papers.ledger import CLAIMS
+
+STUDIES = all_studies()
 
 
 @pytest.fixture
 def costs(script, monkeypatch, tmp_path):
     """Runs the script into a table of its own."""
     module = script("costs")
-    monkeypatch.setattr(module, "TARGET", tmp_path / "costs.toml")
+    targets = {package: tmp_path / package / "costs.toml" for package in module.TARGETS}
+    monkeypatch.setattr(module, "TARGETS", targets)
     monkeypatch.setattr(module, "exact_seconds", lambda: {claim.id: 0.125 for claim in CLAIMS})
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["costs.py", "--out", str(tmp_path / "costs.toml"), *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["costs.py", *map(str, arguments)])
         module.main()
-        return tomllib.loads((tmp_path / "costs.toml").read_text())
+        library, papers = (tomllib.loads(target.read_text()) for target in targets.values())
+        for column in ("cpu", "gpu"):  # what both say of studies, in one table
+            papers[column]["studies"] = library[column]["studies"] | papers[column]["studies"]
+        return papers
 
     return run
 
@@ -37,16 +44,16 @@ def study(folder, name, **settings):
 def test_a_column_is_written_and_the_other_kept(costs, tmp_path):
     study(tmp_path / "runs/allen2024.bent", "allen2024.bent")
     one = study(tmp_path / "one", "quickstart", seconds=60.0)
-    held = costs(tmp_path / "runs", one, "--machine", "two cores")
-    assert held["cpu"]["studies"]["allen2024.bent"] == 12.5
-    assert held["cpu"]["studies"]["quickstart"] == 60.0
-    assert held["cpu"]["studies"]["comparison"] == "not measured: needs a GPU"
-    assert held["cpu"]["studies"]["allen2024.linear"] == "not measured: not run yet"
-    assert held["cpu"]["claims"] == {claim.id: 0.125 for claim in CLAIMS}
-    assert (held["cpu"]["machine"], held["cpu"]["versions"]) == ("two cores", "torch 2")
-    assert list(held["gpu"]["studies"]) == list(STUDIES)
+    written = costs(tmp_path / "runs", one, "--machine", "two cores")
+    assert written["cpu"]["studies"]["allen2024.bent"] == 12.5
+    assert written["cpu"]["studies"]["quickstart"] == 60.0
+    assert written["cpu"]["studies"]["comparison"] == "not measured: needs a GPU"
+    assert written["cpu"]["studies"]["allen2024.linear"] == "not measured: not run yet"
+    assert written["cpu"]["claims"] == {claim.id: 0.125 for claim in CLAIMS}
+    assert (written["cpu"]["machine"], written["cpu"]["versions"]) == ("two cores", "torch 2")
+    assert list(written["gpu"]["studies"]) == list(STUDIES)
     again = costs("--column", "gpu", "--seconds", "comparison=560", "--machine", 'one "H200" – β')
-    assert again["cpu"] == held["cpu"]
+    assert again["cpu"] == written["cpu"]
     assert again["gpu"]["machine"] == 'one "H200" – β'
     assert again["gpu"]["studies"]["comparison"] == 560.0
     assert again["gpu"]["studies"]["quickstart"] == "not measured: a CPU is enough"

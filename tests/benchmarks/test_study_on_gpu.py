@@ -9,10 +9,10 @@ from torch import nn
 from axiswise import models, objectives
 from axiswise.data import small_sprites, with_noise
 from axiswise.distributions import Bernoulli
-from axiswise.evaluation import Run
-from axiswise.numerics.optimizers import Adam
+from axiswise.optimizers import Adam
 from axiswise.population import grid, load, train
 from axiswise.scores import mig
+from axiswise.studies import Run
 
 
 @pytest.fixture

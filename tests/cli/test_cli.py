@@ -9,8 +9,10 @@ from typer.testing import CliRunner
 
 from axiswise import __version__
 from axiswise.cli import app
-from axiswise.papers import CLAIMS, STUDIES
+from axiswise.engines import run_study
 from axiswise.records import read_json
+from axiswise.studies import all_studies
+from axiswise_papers.ledger import CLAIMS
 
 PROGRAM = [sys.executable, "-m", "axiswise"]
 
@@ -23,7 +25,8 @@ def test_help_and_version_do_not_import_torch():
     code = (
         "import sys; from typer.testing import CliRunner; from axiswise.cli import app\n"
         "for arguments in (['--help'], ['run', '--help'], ['bench', '--help'], ['data', '--help'],\n"
-        "                  ['score', '--help'], ['explain', '--help'], ['status', '--help'], ['list', '--help'],\n"
+        "                  ['verify', '--help'], ['score', '--help'], ['explain', '--help'], ['status', '--help'],\n"
+        "                  ['list', '--help'],\n"
         "                  ['--version']):\n"
         "    result = CliRunner().invoke(app, arguments); assert result.exit_code == 0, result.output\n"
         "assert 'torch' not in sys.modules, 'torch was imported'"
@@ -60,11 +63,12 @@ def test_the_command_line_is_frozen():
         "data get": ["--path", "name"],
         "data list": ["--long"],
         "data show": ["--out", "--path", "name"],
+        "gallery": ["results"],
         "explain": [
             *("--beta", "--data", "--factors", "--likelihood", "--out", "--points", "--seed", "factory"),
         ],
         "list": ["--json"],
-        "report": ["--gallery", "folder"],
+        "report": ["folder"],
         "run": ["--device", "--out", "--precision", "--scale", "--workers", "study"],
         "score": [
             *("--circular", "--continuous", "--discrete", "--json", "--kinds", "--out", "--scores", "--seed"),
@@ -88,7 +92,7 @@ def test_the_command_line_is_frozen():
         (["verify", "sika"], "Expected ids of claims, or of papers (sikka.terms, "),
         (["verify", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
         (["verify", "sikka", "--publish", "x"], "--publish keeps the verdicts of all claims together. Got sikka."),
-        (["report", "nowhere", "--gallery"], "Expected a folder of results with a verdicts.json"),
+        (["gallery", "nowhere"], "Expected a folder of results with a verdicts.json"),
         (["status", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
         (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, color_dsprites, "),
         (["data", "get", "npz"], "The dataset npz is made of files of your own. Say which with --path."),
@@ -157,26 +161,27 @@ def test_list_shows_every_study_and_claim():
 
 
 def test_list_shows_what_was_measured_and_where(tmp_path, monkeypatch):
-    held: dict[str, dict] = {
+    table: dict[str, dict] = {
         "cpu": {"machine": "two cores", "versions": "torch 2", "command": "axiswise verify"},
         "gpu": {"machine": "one H200", "versions": "torch 3", "command": "axiswise run"},
     }
-    for column in held.values():
-        column["studies"] = dict.fromkeys(STUDIES, "not measured: no time")
-    held["cpu"]["claims"] = {claim.id: 0.5 for claim in CLAIMS}
-    held["cpu"]["studies"] |= {"rolinek2019.table_1": 246.0, "sikka2019.propositions": 30.0}
-    held["gpu"]["studies"]["rolinek2019.table_1"] = 42.0
-    monkeypatch.setattr("axiswise.papers.costs.document", lambda: held)
+    for column in table.values():
+        column["studies"] = dict.fromkeys(all_studies(), "not measured: no time")
+    table["cpu"]["claims"] = {claim.id: 0.5 for claim in CLAIMS}
+    table["cpu"]["studies"] |= {"rolinek2019.table_1": 246.0, "sikka2019.propositions": 30.0}
+    table["gpu"]["studies"]["rolinek2019.table_1"] = 42.0
+    for module in ("axiswise.studies._costs", "axiswise_papers._costs", "axiswise.studies"):
+        monkeypatch.setattr(f"{module}.read_costs", lambda package: table)
     done = CliRunner().invoke(app, ["list", "--json", str(tmp_path / "list.json")])
     lines = {line.split()[0]: line for line in done.output.splitlines() if line}
-    assert "  40    4.1 min       42 s  Training soon" in lines["rolinek2019.table_1"]
-    assert "  60          –          –  How well" in lines["comparison"]
-    assert "exact               0.5 s          –  For any" in lines["sikka.prop4"]
-    assert "exact + train        30 s          –  The best" in lines["sikka.prop1"]
-    assert "train + gpu     ≥ 4.1 min     ≥ 42 s  The polarized" in lines["rolinek.table1"]
-    assert lines["CPU:"] == "CPU: two cores; torch 2; axiswise verify"
-    assert lines["GPU:"] == "GPU: one H200; torch 3; axiswise run"
-    told = read_json(tmp_path / "list.json", "axiswise-list-1")
+    assert " 40 4.1 min 42 s  Training soon" in lines["rolinek2019.table_1"]
+    assert " 60       –    –  How well" in lines["comparison"]
+    assert "exact             0.5 s      –  For any" in lines["sikka.prop4"]
+    assert "exact + train      30 s      –  The best" in lines["sikka.prop1"]
+    assert "train + gpu   ≥ 4.1 min ≥ 42 s  The polarized" in lines["rolinek.table1"]
+    assert "axiswise, CPU: two cores; torch 2; axiswise verify" in done.output
+    assert "axiswise_papers, GPU: one H200; torch 3; axiswise run" in done.output
+    told = read_json(tmp_path / "list.json", "axiswise-list-2")
     claims = {claim["claim"]: claim for claim in told["claims"]}
     assert claims["sikka.prop1"]["cpu"] == {"seconds": 30.5, "unknown": []}
     unknown = ["rolinek2019.table_2_images not measured: no time"]
@@ -216,8 +221,8 @@ def test_a_study_runs_reports_and_runs_again_without_training(tmp_path):
 def test_missing_data_is_skipped_with_the_reason(tmp_path, monkeypatch):
     """Without dSprites and without a network the quickstart says so and goes on with the rest."""
     from axiswise.errors import DataUnavailable
-    from axiswise.evaluation import Run, conduct
-    from axiswise.papers.rolinek2019.studies import figure_s4
+    from axiswise.studies import Run
+    from axiswise_papers.rolinek2019.studies import figure_s4
 
     def absent():
         raise DataUnavailable("no such file anywhere")
@@ -231,7 +236,7 @@ def test_missing_data_is_skipped_with_the_reason(tmp_path, monkeypatch):
         return [Run("images/absent", absent, run.members, run.measures), run]
 
     said = []
-    conduct(study, "smoke", tmp_path / "out", say=said.append)
+    run_study(study, "smoke", tmp_path / "out", log=said.append)
     about = json.loads((tmp_path / "out" / "study.json").read_text())
     assert about["skipped"] == {"images/absent": "no such file anywhere"}
     assert about["runs"] == ["non-linear/beta"]
@@ -239,7 +244,7 @@ def test_missing_data_is_skipped_with_the_reason(tmp_path, monkeypatch):
 
 
 def test_bench_prints_and_writes_ratios(tmp_path, monkeypatch):
-    from axiswise.population import benchmark
+    from axiswise_benchmarks import population as benchmark
 
     monkeypatch.setattr(benchmark, "WARM_UP", 2)
     jobs = benchmark.standard_jobs

@@ -102,7 +102,7 @@ def test_files_it_reads(folder, data):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["my_model", "--data", "x.npy"], r"Expected package.module:function. Got 'my_model'"),
+        (["my_model", "--data", "x.npy"], r"Expected package.module:name or file.py:name. Got 'my_model'"),
         (["no_model:pair", "--data", "x.npy"], r"Expected a module no_model that can be imported from .*PYTHONPATH"),
         (["my_model:pear", "--data", "x.npy"], r"Expected 'pear' in my_model. There is none"),
         (["my_model:number", "--data", "x.npy"], r"to be a function without arguments. Got int"),

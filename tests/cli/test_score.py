@@ -386,7 +386,7 @@ def test_nothing_in_a_file_is_executed(saved, python_object):
 
 @pytest.fixture
 def small_bench(monkeypatch, tmp_path):
-    from axiswise.scores import benchmark
+    from axiswise_benchmarks import scores as benchmark
 
     monkeypatch.setattr(benchmark, "TRAIN", 160)
     monkeypatch.setattr(benchmark, "TEST", 80)

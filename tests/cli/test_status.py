@@ -9,9 +9,11 @@ from typer.testing import CliRunner
 from axiswise import data, grid, models, objectives, train
 from axiswise.cli import app
 from axiswise.cli.status import STUDY, Cohort, _way
+from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
-from axiswise.evaluation import Run, conduct, evaluate
+from axiswise.evaluation import evaluate
 from axiswise.scores import mig
+from axiswise.studies import Run
 
 
 class After:
@@ -69,7 +71,7 @@ def stopped(tmp_path):
     """A study that was interrupted in its fourth run: one cohort done, one on its way, one not begun."""
     before = 3 * 2 * 40  # steps times members
     with pytest.raises(KeyboardInterrupt):
-        conduct(study, "default", tmp_path / "out", name="five", progress=After(before + 1))
+        run_study(study, "default", tmp_path / "out", name="five", progress=After(before + 1), workers=1)
     return tmp_path / "out"
 
 
@@ -105,7 +107,7 @@ def test_it_changes_nothing_and_the_command_that_it_names_goes_on(stopped):
     status(stopped)
     assert {path: path.stat().st_mtime_ns for path in stopped.rglob("*")} == before
     with pytest.raises(StudyIncomplete, match="1 of 5 runs failed"):
-        conduct(study, "default", stopped, name="five")
+        run_study(study, "default", stopped, name="five", workers=1)
     assert status(stopped).splitlines()[0].endswith("5 runs, 3 measured, 1 skipped, 1 failed")
 
 
@@ -119,7 +121,7 @@ def test_a_study_while_it_runs(tmp_path):
     def running(scale):
         return [Run("a/now", watched, members(), [mig]), Run("a/next", square, members(), [mig])]
 
-    conduct(running, "default", tmp_path / "out")
+    run_study(running, "default", tmp_path / "out")
     lines = seen[0].splitlines()
     assert lines[0] == "study running at scale default: 2 runs, 1 running, 1 waiting; a process is at work"
     assert not any(line.startswith("resume:") for line in lines)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from axiswise.data import Address, Source, data_folder, fashion_mnist, mnist, read_idx
-from axiswise.data.idx import Part, packed_idx
+from axiswise.data._idx import Part, packed_idx
 from axiswise.errors import AxiswiseError
 
 MODULES = {name: importlib.import_module(f"axiswise.data.{name}") for name in ("mnist", "fashion_mnist")}

@@ -12,7 +12,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from axiswise.data import Factor, FactorSpace, data_folder
-from axiswise.data import shapes3d_scene as scene_module
+from axiswise.data import _shapes3d_scene as scene_module
 from axiswise.errors import AxiswiseError
 
 MODULE = importlib.import_module("axiswise.data.shapes3d")  # as an attribute, `shapes3d` may be the function

@@ -15,18 +15,19 @@ import pytest
 import torch
 
 from axiswise.cli import main
-from axiswise.engines import conduct, local
+from axiswise.engines import _local as local
+from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, StudyIncomplete
-from axiswise.papers import STUDIES
+from axiswise.studies._discovery import OWN
 
 from .conftest import rows, weights
 
 PROGRAM = """
 import sys
 from axiswise.cli import main
-from axiswise.papers import STUDIES
+from axiswise.studies._discovery import OWN
 import engine_studies
-STUDIES["long"] = engine_studies.long
+OWN["long"] = engine_studies.long
 main()
 """
 
@@ -55,9 +56,9 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
         r"1 of 4 runs failed; .* tries them again.\n  bad/cohort: RuntimeError: this decoder is broken.* \(2 members\)"
     )
     with pytest.raises(StudyIncomplete, match=failed):
-        conduct(studies.mixed, "default", one, workers=1)
+        run_study(studies.mixed, "default", one, workers=1)
     with pytest.raises(StudyIncomplete, match=failed):
-        conduct(studies.mixed, "default", two, workers=2, say=said.append, progress=progress)
+        run_study(studies.mixed, "default", two, workers=2, log=said.append, progress=progress)
     assert len(weights(two)) == 2 + 2 + 2  # of the bad run, too, those that can be trained
     assert weights(two) == weights(one)
     assert rows(two) == rows(one)
@@ -78,7 +79,7 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
     assert (progress.total, progress.done, progress.ended) == (360, 360, 1)
 
     Path(os.environ["MENDED"]).touch()
-    conduct(studies.mixed, "default", two, workers=1)
+    run_study(studies.mixed, "default", two, workers=1)
     assert {run for run, _, _ in rows(two)} == {"good/short", "good/long", "bad/cohort"}
     assert json.loads((two / "study.json").read_text())["failed"] == {}
 
@@ -89,11 +90,11 @@ def test_the_time_of_a_study_adds_up_over_the_processes_that_worked_on_it(studie
 
     Path(os.environ["MENDED"]).touch()
     began = time.perf_counter()
-    conduct(studies.mixed, "default", tmp_path / "out", workers=1)
+    run_study(studies.mixed, "default", tmp_path / "out", workers=1)
     elapsed = time.perf_counter() - began
     first = seconds()
     assert 0.5 * elapsed < first <= elapsed
-    conduct(studies.mixed, "default", tmp_path / "out", workers=1)
+    run_study(studies.mixed, "default", tmp_path / "out", workers=1)
     assert first < seconds() < first + elapsed  # nothing is trained again
 
 
@@ -101,7 +102,7 @@ def test_the_time_of_a_study_adds_up_over_the_processes_that_worked_on_it(studie
 def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, start):
     """On the way, a worker is killed, too: another takes its run up."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    conduct(studies.long, "default", whole, workers=1)
+    run_study(studies.long, "default", whole, workers=1)
     arguments = ["run", "long", "--out", str(broken), "--workers", "2"]
     process = start(arguments)
     until(lambda: trainers(process, broken), process)
@@ -118,7 +119,7 @@ def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, st
     assert not any(alive(number) for number in own)
     assert states(broken)
 
-    conduct(studies.long, "default", broken, workers=1)
+    run_study(studies.long, "default", broken, workers=1)
     assert rows(broken) == rows(whole)
     assert weights(broken) == weights(whole)
 
@@ -127,7 +128,7 @@ def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, st
 @pytest.mark.usefixtures("as_installed")
 def test_killed_at_random_moments_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, start):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    conduct(studies.long, "default", whole, workers=1)
+    run_study(studies.long, "default", whole, workers=1)
     seed = time.time_ns()
     print(f"seed of the moments: {seed}")
     moments = random.Random(seed)
@@ -140,7 +141,7 @@ def test_killed_at_random_moments_and_resumed_it_ends_as_if_undisturbed(studies,
         process.communicate()
         until(lambda own=own: not any(alive(number) for number in own))  # nobody told them but the silence
 
-    conduct(studies.long, "default", broken, workers=1)
+    run_study(studies.long, "default", broken, workers=1)
     assert rows(broken) == rows(whole)
     assert weights(broken) == weights(whole)
 
@@ -222,7 +223,7 @@ def test_a_signal_waits_for_the_block_and_saves(studies, tmp_path):
 
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):
-        conduct(studies.long, "default", tmp_path / "out", workers=1, progress=Interrupting())
+        run_study(studies.long, "default", tmp_path / "out", workers=1, progress=Interrupting())
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     from axiswise.records import read_about
 
@@ -272,9 +273,9 @@ def test_what_workers_cannot_import_is_refused_and_otherwise_conducted_here(stud
         return studies.mixed(scale)[1:2]
 
     with pytest.raises(AxiswiseError, match=r"Workers import the study by name, and .*study' cannot be imported"):
-        conduct(study, "default", tmp_path / "out", workers=2)
+        run_study(study, "default", tmp_path / "out", workers=2)
     assert not (tmp_path / "out").exists()
-    conduct(study, "default", tmp_path / "out")
+    run_study(study, "default", tmp_path / "out")
     assert len(rows(tmp_path / "out")) == 2
 
 
@@ -283,10 +284,10 @@ def test_two_processes_cannot_conduct_into_one_folder(studies, tmp_path):
         return [studies.Run("a", intrude, studies.members(1), [studies.mig])]
 
     def intrude():
-        conduct(intruding, "default", tmp_path / "out")
+        run_study(intruding, "default", tmp_path / "out")
 
-    with pytest.raises(StudyIncomplete, match=r"Another process is conducting a study into .*out. Wait for it"):
-        conduct(intruding, "default", tmp_path / "out")
+    with pytest.raises(StudyIncomplete, match=r"Another process is running a study in .*out. Wait for it"):
+        run_study(intruding, "default", tmp_path / "out")
 
 
 def test_a_measure_that_fails_is_a_failure_of_its_run_alone(studies, tmp_path):
@@ -298,12 +299,12 @@ def test_a_measure_that_fails_is_a_failure_of_its_run_alone(studies, tmp_path):
         return [studies.Run("bad/measure", studies.square, good.members, [wrong]), good]
 
     with pytest.raises(StudyIncomplete, match=r"bad/measure: ZeroDivisionError: nothing to divide by$"):
-        conduct(study, "default", tmp_path / "out")
+        run_study(study, "default", tmp_path / "out")
     assert {run for run, _, _ in rows(tmp_path / "out")} == {"good/short"}
 
 
 def test_the_command_ends_with_code_1_and_a_report_of_what_there_is(studies, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(STUDIES, "mixed", studies.mixed)
+    monkeypatch.setitem(OWN, "mixed", studies.mixed)
     out = tmp_path / "out"
     monkeypatch.setattr(sys, "argv", ["axiswise", "run", "mixed", "--workers", "1", "--out", str(out)])
     with pytest.raises(SystemExit) as exit_code:

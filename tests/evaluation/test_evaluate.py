@@ -11,7 +11,7 @@ import torch
 from axiswise import data, evaluate, geometry, grid, models, objectives, optimizers, scores, train
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation import each, kl, loss, reconstruction
-from axiswise.evaluation.quantities import OFFERED
+from axiswise.evaluation._quantities import OFFERED
 from axiswise.population import Member
 from axiswise.records import read_rows
 
@@ -185,8 +185,8 @@ def test_what_members_share_is_not_divided_among_them(population):
 
 
 def test_products_take_the_place_of_jacobians_and_cut_what_is_taken_at_the_same_points(population, monkeypatch):
-    monkeypatch.setattr("axiswise.evaluation.quantities.JACOBIAN_NUMBERS", 6 * 20)
-    monkeypatch.setattr("axiswise.evaluation.quantities.PRODUCT_NUMBERS", 6 * 50)
+    monkeypatch.setattr("axiswise.evaluation._quantities.JACOBIAN_NUMBERS", 6 * 20)
+    monkeypatch.setattr("axiswise.evaluation._quantities.PRODUCT_NUMBERS", 6 * 50)
     counts = {}
 
     def either(jacobians, codes, posterior, *, gram=None):

@@ -6,7 +6,7 @@ import scipy.stats
 import torch
 
 from axiswise.distributions import Bernoulli
-from axiswise.geometry.benchmark import assignment_seconds, compare, nearest_by_integer_program
+from axiswise_benchmarks.geometry import assignment_seconds, compare, nearest_by_integer_program
 
 
 def test_both_ways_find_the_same():

@@ -35,7 +35,7 @@ from axiswise.distributions import (
 )
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry import curvature_term, deterministic_elbo, elbo, log_likelihood, mie, tie
-from axiswise.geometry.likelihood_terms import log_density_of
+from axiswise.geometry._likelihood_terms import log_density_of
 
 PRIOR = StandardNormal()
 
@@ -173,7 +173,7 @@ def test_members_points_and_parts_change_nothing(measure, monkeypatch):
         alone = measure(x, own, lambda z, m=member: (z @ weights[m].mT).tanh(), Gaussian(), PRIOR, draws=4)
         for one, other in zip(whole, alone, strict=True):
             torch.testing.assert_close(one[member], other, rtol=1e-12, atol=1e-13)
-    monkeypatch.setattr(importlib.import_module("axiswise.geometry.likelihood_terms"), "PASS_NUMBERS", 2 * 5 * 3)
+    monkeypatch.setattr(importlib.import_module("axiswise.geometry._likelihood_terms"), "PASS_NUMBERS", 2 * 5 * 3)
     for one, other in zip(measure(x, posterior, decode, Gaussian(), PRIOR, draws=4), whole, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-13)
     few = measure(x, posterior, decode, Gaussian(), PRIOR, draws=4, points=4)

@@ -9,7 +9,7 @@ from torch.func import grad, jacfwd, vmap
 
 from axiswise.errors import AxiswiseError
 from axiswise.geometry import jacobian
-from axiswise.numerics import convolution
+from axiswise.numerics import _convolution as convolution
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 

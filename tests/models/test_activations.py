@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from axiswise.errors import AxiswiseError
 from axiswise.models import mlp
-from axiswise.models.activations import ACTIVATIONS, activation_pair, module_of
+from axiswise.models._activations import ACTIVATIONS, activation_pair, module_of
 
 KNOWN = "ELU, GELU, LeakyReLU, ReLU, SiLU, Softplus, Tanh"
 

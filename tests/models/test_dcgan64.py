@@ -7,7 +7,8 @@ from torch.nn import functional
 from axiswise import data, objectives, optimizers, train
 from axiswise.models import dcgan64
 from axiswise.numerics import integers, normal, uniform
-from axiswise.population import Member, cohort
+from axiswise.population import Member
+from axiswise.population import _cohort as cohort
 
 RATE, STEPS, BATCH = 1e-3, 3, 4
 

@@ -8,8 +8,8 @@ from torch.func import grad, jacfwd, jvp, vmap
 from torch.nn.functional import conv2d, conv_transpose2d
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics import convolution
-from axiswise.numerics.convolution import down, pushed_up, transposed, up
+from axiswise.numerics import _convolution as convolution
+from axiswise.numerics._convolution import down, pushed_up, transposed, up
 
 
 def normal(*shape, seed=0, dtype=torch.float64, device="cpu"):
@@ -290,8 +290,8 @@ def test_a_member_does_not_depend_on_its_company_on_a_gpu():
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_adam_kernel_equals_pytorch(dtype):
-    from axiswise.numerics.kernels.triton_adam import adam
-    from axiswise.numerics.optimizers import Adam
+    from axiswise.numerics._kernels.triton_adam import adam
+    from axiswise.optimizers import Adam
 
     rates, width = [1e-3, 1e-2, 0.3], 5001
     parameters = normal(3, width, dtype=dtype, device="cuda")

@@ -13,9 +13,9 @@ from torch.func import functional_call, vmap
 from axiswise.distributions import Bernoulli, Gaussian
 from axiswise.errors import AxiswiseError
 from axiswise.models import Networks, linear, mlp
-from axiswise.numerics.schedules import Cosine, Linear
 from axiswise.objectives import Batch, BetaVAE, Draw, Objective, Terms, Trainable
 from axiswise.objectives.terms import elbo
+from axiswise.schedules import Cosine, Linear
 
 STEP = torch.zeros((), dtype=torch.float64)
 MODELS = {

@@ -15,8 +15,8 @@ import json
 from torch import nn
 from axiswise.distributions import Gaussian
 from axiswise.models import conv64, linear, mlp
-from axiswise.numerics.optimizers import AdaGrad, Adam
-from axiswise.numerics.schedules import Cosine, Linear
+from axiswise.optimizers import AdaGrad, Adam
+from axiswise.schedules import Cosine, Linear
 from axiswise.objectives import DIPVAE, BetaVAE, DeterministicELBO
 """
 

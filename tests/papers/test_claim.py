@@ -5,8 +5,8 @@ import math
 import pytest
 
 from axiswise.errors import AxiswiseError
-from axiswise.papers.claim import Claim, Training, above, agrees, below, true, within
-from axiswise.records import mean_interval
+from axiswise.statistics import mean_interval
+from axiswise_papers._claim import Claim, Training, above, agrees, below, true, within
 
 LOW, AROUND, HIGH = (mean_interval([shift - 0.1, shift, shift + 0.1]) for shift in (-1.0, 0.0, 1.0))
 ALONE, PARTLY = mean_interval([0.5]), mean_interval([-1.0, -1.1, None])

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
-from axiswise.evaluation import conduct
-from axiswise.papers import CLAIMS, STUDIES
-from axiswise.papers.gallery import PAPERS, errata, publish, summary_table, write_gallery
-from axiswise.papers.verify import verify, write
+from axiswise_papers._gallery import PAPERS, errata, publish, summary_table, write_gallery
+from axiswise_papers._verify import verify, write
+from axiswise_papers.ledger import CLAIMS, STUDIES
 
 STUDY = "rolinek2019.table_s4"
 
@@ -17,7 +17,7 @@ STUDY = "rolinek2019.table_s4"
 def results(tmp_path_factory):
     """Compact records of one study at smoke scale, and verdicts of exact claims."""
     folder = tmp_path_factory.mktemp("gallery")
-    conduct(STUDIES[STUDY], "smoke", folder / "runs" / STUDY, name=STUDY)
+    run_study(STUDIES[STUDY], "smoke", folder / "runs" / STUDY, name=STUDY)
     assert publish(folder / "runs", folder / "results", [STUDY, "sikka2019.figure_2"]) == [
         folder / "results" / "rolinek2019" / "table_s4"
     ]

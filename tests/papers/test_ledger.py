@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from axiswise.papers import CLAIMS, STUDIES
+from axiswise_papers.ledger import CLAIMS, STUDIES
 
 # The ids of the ledger, copied: a claim that goes missing, or one that nobody asked for, is seen here.
 LEDGER = {

@@ -6,13 +6,15 @@ import pytest
 
 from axiswise.data import synth_linear
 from axiswise.errors import AxiswiseError, DataUnavailable
-from axiswise.evaluation import Run, loss
+from axiswise.evaluation import loss
 from axiswise.models import linear
 from axiswise.objectives import BetaVAE
-from axiswise.papers.claim import Claim, Erratum, Training, below, true, within
-from axiswise.papers.verify import chosen, rows_of, summary, verify, write
 from axiswise.population import grid
-from axiswise.records import mean_interval, read_json
+from axiswise.records import read_json
+from axiswise.statistics import mean_interval
+from axiswise.studies import Run
+from axiswise_papers._claim import Claim, Erratum, Training, below, true, within
+from axiswise_papers._verify import chosen, rows_of, summary, verify, write
 
 WRONG = Erratum("eq 1", "minus", "plus", "1 + 1 = 2", "tests/papers/test_verify.py::test_verdicts")
 
@@ -110,7 +112,7 @@ def test_a_smoke_run_judges_no_trained_model(tmp_path):
 def test_a_study_runs_once_for_all_claims_and_resumes(tmp_path):
     said = []
     claims = [claim(id=f"p.{number}", trained=(Training("p.small", judge),)) for number in range(2)]
-    first = list(verify(claims, STUDIES, "default", tmp_path, workers=1, say=said.append))
+    first = list(verify(claims, STUDIES, "default", tmp_path, workers=1, log=said.append))
     assert said.count("study p.small") == 1
     again = list(verify(claims, STUDIES, "default", tmp_path, workers=1))
     assert [(each.findings, each.seconds) for each in first] == [(each.findings, each.seconds) for each in again]

@@ -11,12 +11,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from axiswise import data, grid, models, objectives, optimizers, train
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import uniform
-from axiswise.population import Member
-from axiswise.population.acceleration import Accelerated, aten, cast_once, fused, own
-from axiswise.population.cohort import Cohort, Precision
-from axiswise.population.feed import feed
-from axiswise.population.loop import begin, run
-from axiswise.population.train import fast_precision
+from axiswise.population import Member, fast_precision
+from axiswise.population._acceleration import Accelerated, aten, cast_once, fused, own
+from axiswise.population._batches import feed
+from axiswise.population._cohort import Cohort, Precision
+from axiswise.population._trainer import begin, run
 
 OBJECTIVES = {
     "β-VAE": objectives.BetaVAE(4.0),
@@ -236,7 +235,7 @@ def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(precision, tmp_path):
         if entry.step >= 20:
             raise Stop
 
-    import axiswise.population.loop as loop
+    import axiswise.population._trainer as loop
 
     before, loop.SAVE_SECONDS = loop.SAVE_SECONDS, 0.0
     try:

@@ -17,7 +17,9 @@ from axiswise.models import VAE, Custom, SelfInitialised, custom, factory_name
 from axiswise.numerics import integers, normal
 from axiswise.objectives import Terms, Trainable
 from axiswise.objectives.terms import elbo
-from axiswise.population import Member, Population, cohort, cohorts, loop
+from axiswise.population import Member, Population, cohorts
+from axiswise.population import _cohort as cohort
+from axiswise.population import _trainer as loop
 
 RATE, STEPS, BATCH = 1e-3, 12, 8
 
@@ -143,7 +145,7 @@ class WithScorer:
 
 
 def test_modules_that_an_objective_adds_start_as_they_always_do():
-    from axiswise.population.step import program, start
+    from axiswise.population._program import program, start
 
     built = program(custom(dense, 3, 2), WithScorer(), optimizers.Adam(), 10, shared=False, stacked=True)
     seeds = torch.tensor([1, 2])

@@ -145,7 +145,7 @@ def test_a_full_disk_damages_nothing(square, tmp_path, monkeypatch):
 
 
 def test_a_checkpoint_of_other_shapes_is_refused(square, tmp_path, monkeypatch):
-    from axiswise.population import loop
+    from axiswise.population import _trainer as loop
 
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(loop, "LONGEST_BLOCK", 2)

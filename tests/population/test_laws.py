@@ -8,8 +8,9 @@ import torch
 from axiswise import grid, models, objectives, optimizers, train
 from axiswise.distributions import Gaussian
 from axiswise.numerics import integers, normal
-from axiswise.numerics.schedules import Linear
-from axiswise.population import Member, Population, cohort
+from axiswise.population import Member, Population
+from axiswise.population import _cohort as cohort
+from axiswise.schedules import Linear
 
 STEPS = 50
 # AdaGrad's first step divides by |g| + ε: an ε far above rounding keeps gradients that are rounding and nothing else
@@ -128,7 +129,7 @@ def interrupted(members, dataset, out, at_step):
 @pytest.mark.parametrize("at_step", [1, 7, 30])
 def test_resuming_is_invisible(architecture, tmp_path, monkeypatch, at_step):
     """Law 6: stopped at any moment and resumed, weights and history are bit-equal."""
-    from axiswise.population import loop
+    from axiswise.population import _trainer as loop
 
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
@@ -153,7 +154,7 @@ def assert_bit_equal(population: Population, reference: Population):
 
 def test_a_resumed_cohort_keeps_its_layout(square, tmp_path, monkeypatch):
     """A larger grid resumes what was begun in the layout it was begun with, and trains the rest beside it."""
-    from axiswise.population import loop
+    from axiswise.population import _trainer as loop
 
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(loop, "LONGEST_BLOCK", 3)

@@ -13,10 +13,10 @@ from axiswise import data, evaluate, geometry, grid, models, objectives, optimiz
 from axiswise.distributions import Diagonal, Gaussian, StandardNormal
 from axiswise.models import VAE
 from axiswise.numerics import integers, normal, uniform
-from axiswise.numerics.schedules import Hyperparameter
 from axiswise.objectives import Draw, Terms, Trainable
 from axiswise.objectives.terms import elbo
 from axiswise.population import Member
+from axiswise.schedules import Hyperparameter
 
 RATE = 1e-3
 DISCRIMINATOR = optimizers.Adam(lr=1e-2, beta1=0.5, beta2=0.9)

@@ -92,7 +92,7 @@ def test_what_cannot_be_vectorised_is_named(what, members, square):
 def test_a_nan_among_the_parameters_is_found_at_the_next_entry_and_told_of_its_member(bad, square):
     """A learning rate that overflows turns one member into NaN: its neighbour ends as if alone."""
     from axiswise import optimizers
-    from axiswise.numerics.schedules import Linear
+    from axiswise.schedules import Linear
 
     calm, wild = optimizers.SGD(lr=1e-3), optimizers.SGD(lr=Linear(0.0, 1e30, steps=20))
     members = [

@@ -7,8 +7,8 @@ import torch
 from axiswise import data, grid, models, objectives, optimizers, train
 from axiswise.distributions import Gaussian
 from axiswise.errors import AxiswiseError
-from axiswise.numerics.schedules import Cosine
 from axiswise.population import Member, cohorts, device_named
+from axiswise.schedules import Cosine
 
 LINEAR = models.linear(3, 2)
 BETA = objectives.BetaVAE()

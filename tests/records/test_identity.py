@@ -13,13 +13,13 @@ from axiswise import distributions, objectives
 from axiswise.distributions import Bernoulli, Gaussian, estimators
 from axiswise.errors import AxiswiseError
 from axiswise.models import conv64, custom, dcgan64, linear, mlp
-from axiswise.numerics.optimizers import SGD, AdaGrad, Adam
-from axiswise.numerics.schedules import Cosine, Linear
 from axiswise.objectives import BetaVAE, Decomposed
+from axiswise.optimizers import SGD, AdaGrad, Adam
 from axiswise.population import Member
-from axiswise.population.catalogue import CATALOGUE, catalogue
+from axiswise.population._catalogue import CATALOGUE, catalogue
 from axiswise.records import address, describe, restore
-from axiswise.records.identity import stored_as
+from axiswise.records._identity import stored_as
+from axiswise.schedules import Cosine, Linear
 
 RUN_TIME = {"Batch", "Networks", "Trainable"}  # dataclasses of tensors and modules, which no stored member contains
 

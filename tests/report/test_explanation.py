@@ -9,9 +9,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from axiswise.records import Interval
-from axiswise.records.explanation import Baseline, Explanation, Finding, interval_words
+from axiswise.records import Baseline, Explanation, Finding
+from axiswise.records._explanation import interval_words
 from axiswise.report import page
+from axiswise.statistics import Interval
 
 
 def interval(estimate, half=0.1):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from axiswise.report.folder import Run
-from axiswise.report.gallery import _ranks
-from axiswise.report.sections import Section, absences, describe, distinct, grouped, sections, spread, sweeps, varying
+from axiswise.report._folder import Run
+from axiswise.report._pictures import _ranks
+from axiswise.report._sections import Section, absences, describe, distinct, grouped, sections, spread, sweeps, varying
 
 
 @pytest.fixture

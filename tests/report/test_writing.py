@@ -210,7 +210,7 @@ def test_failing_to_write_leaves_the_earlier_report(tmp_path: Path, row, write_r
     def fail(*_: object) -> str:
         raise OSError("disk full")
 
-    for target in ("axiswise.report.writing.document", "os.fsync"):
+    for target in ("axiswise.report._writing.document", "os.fsync"):
         with monkeypatch.context() as patch:
             patch.setattr(target, fail)
             with pytest.raises(OSError, match="disk full"):

@@ -7,7 +7,7 @@ import pytest
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores import as_factors, beta_vae
-from axiswise.scores.interventions import groups
+from axiswise.scores._interventions import groups
 
 MODULE = importlib.import_module("axiswise.scores.beta_vae")  # the module: the package exports a function of its name
 FEW = {"points": 2000, "test_points": 2000}

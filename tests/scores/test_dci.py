@@ -12,7 +12,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores import dci, dci_completeness, dci_disentanglement
-from axiswise.scores.benchmark import examples
+from axiswise_benchmarks.scores import examples
 
 DIAGONAL = np.diag(np.repeat(5.0, 5))
 SQUARE = np.eye(10) * 3

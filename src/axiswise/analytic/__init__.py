@@ -15,7 +15,9 @@ from axiswise.analytic.linear_gaussian import (
     LinearVAE,
     Spectrum,
     linear_posterior,
+    mean_log_likelihood,
 )
+from axiswise.analytic.maps import Polar, Rotated, Separable, Stereographic
 from axiswise.analytic.noise_allocation import (
     NoiseAllocation,
     allocation_bound,
@@ -41,7 +43,7 @@ from axiswise.analytic.principal_directions import (
     sample_covariance,
     stochastic_loss,
 )
-from axiswise.analytic.terms import LinearTerms, beta_objective, signed_permutations, terms
+from axiswise.analytic.terms import LinearTerms, beta_objective, reconstruction_and_kl, signed_permutations, terms
 
 __all__ = [
     "PPCA",
@@ -56,8 +58,12 @@ __all__ = [
     "LinearVAE",
     "NoiseAllocation",
     "OptimalSlope",
+    "Polar",
     "PrincipalDirections",
+    "Rotated",
+    "Separable",
     "Spectrum",
+    "Stereographic",
     "adapted_noise_objective",
     "adapted_noise_optimum",
     "allocation_bound",
@@ -74,12 +80,14 @@ __all__ = [
     "linear_posterior",
     "log_normaliser",
     "maps",
+    "mean_log_likelihood",
     "noise_allocation",
     "numerical_optimum",
     "optimal_slope",
     "ppca",
     "ppca_em",
     "principal_directions",
+    "reconstruction_and_kl",
     "sample_covariance",
     "signed_permutations",
     "slope_cost",

@@ -1,14 +1,26 @@
 """Small changes of a dataset that make VAEs entangle it: choose whom to foster, learn the change, judge it."""
 
-from axiswise.attack.arms import arms, learning_for, to_choose_from
+from axiswise.attack._bilevel import Learning
+from axiswise.attack.arms import (
+    DSPRITES,
+    SHAPES3D,
+    Weights,
+    arms,
+    learning_for,
+    objectives_of,
+    published_weights,
+    to_choose_from,
+)
 from axiswise.attack.attack import Attack, attack
-from axiswise.attack.bilevel import Learning
 from axiswise.attack.choose import Choice, Ranked, Ranking, choose, table
-from axiswise.attack.judge import Arms, Verdict, judge, judgement, verdicts
+from axiswise.attack.judge import VARIANTS, Arms, Verdict, judge, judgement, verdicts
 from axiswise.attack.learn import Learned, check_attack, learn
 from axiswise.attack.manipulation import Manipulation, Renderer, load_change, manipulation, save_change
 
 __all__ = [
+    "DSPRITES",
+    "SHAPES3D",
+    "VARIANTS",
     "Arms",
     "Attack",
     "Choice",
@@ -19,6 +31,7 @@ __all__ = [
     "Ranking",
     "Renderer",
     "Verdict",
+    "Weights",
     "arms",
     "attack",
     "check_attack",
@@ -29,6 +42,8 @@ __all__ = [
     "learning_for",
     "load_change",
     "manipulation",
+    "objectives_of",
+    "published_weights",
     "save_change",
     "table",
     "to_choose_from",

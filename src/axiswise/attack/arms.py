@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from torch import nn
 
-from axiswise.attack.bilevel import Learning
+from axiswise.attack._bilevel import Learning
 from axiswise.data import FactorDataset
 from axiswise.distributions import Bernoulli, Deterministic, Diagonal
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, conv64, mlp
-from axiswise.numerics.optimizers import Adam
 from axiswise.objectives import PCL, Autoencoder, BetaTCVAE, BetaVAE, FactorVAE, Objective, SlowVAE
+from axiswise.optimizers import Adam
 from axiswise.population import Member, grid
 
 LOOKED_AT = 256  # images that say whether pixels are black and white
@@ -31,7 +31,7 @@ class Weights(NamedTuple):
 DSPRITES, SHAPES3D = Weights(8.0, 35.0, 6.0, 1.0), Weights(32.0, 7.0, 32.0, 1.0)
 
 
-def weights(dataset: FactorDataset) -> Weights:
+def published_weights(dataset: FactorDataset) -> Weights:
     """The published weights for dSprites and Shapes3D; for others those of dSprites, in proportion to the pixels.
 
     References:
@@ -39,7 +39,7 @@ def weights(dataset: FactorDataset) -> Weights:
 
     Example:
         >>> from axiswise.data import small_sprites
-        >>> weights(small_sprites())
+        >>> published_weights(small_sprites())
         Weights(beta=0.5, adversary=2.1875, total_correlation=0.375, slow=0.0625)
     """
     if dataset.name == "shapes3d":
@@ -110,13 +110,13 @@ def arms(
     unknown = [name for name in objectives if name not in OBJECTIVES]
     if unknown:
         raise AxiswiseError(f"Expected names of objectives ({', '.join(OBJECTIVES)}). Got {', '.join(unknown)}.")
-    described = objectives_of(weights(dataset))
+    described = objectives_of(published_weights(dataset))
     return {name: restarts(dataset, described[name], steps=steps, seeds=seeds) for name in objectives}
 
 
 def to_choose_from(dataset: FactorDataset, *, steps: int, seeds: Sequence[int]) -> list[Member]:
     """Restarts of the β-VAE that will be judged, to choose from. Give them seeds of their own."""
-    return restarts(dataset, BetaVAE(weights(dataset).beta), steps=steps, seeds=seeds)
+    return restarts(dataset, BetaVAE(published_weights(dataset).beta), steps=steps, seeds=seeds)
 
 
 def learning_for(dataset: FactorDataset, epsilon: float, *, steps: int) -> Learning:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from axiswise.attack.bilevel import Learning
+from axiswise.attack._bilevel import Learning
 from axiswise.attack.choose import Choice, Ranking, choose, table
 from axiswise.attack.learn import POPULATION, Learned, check_attack, check_folder, learn
 from axiswise.data import FactorDataset
@@ -41,7 +41,7 @@ def attack(
     dtype: torch.dtype = torch.float32,
     precision: Precision | None = None,
     progress: Progress | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> Attack:
     """Finds how VAEs entangle a dataset, and learns a small change of it that makes them do so.
 
@@ -71,7 +71,7 @@ def attack(
         dtype: Floating-point type of weights and computation.
         precision: On CUDA, what products are computed in.
         progress: Told how far training and learning are.
-        say: Told, in lines, the ranking.
+        log: Called with the ranking.
 
     Example:
         >>> from axiswise import data, models, objectives, optimizers
@@ -105,5 +105,5 @@ def attack(
     dataset = dataset.to(device_named(device)) if device is not None else dataset
     population = train(members, dataset, out=folder / POPULATION if folder else None, **settings)
     choice = choose(population, dataset, count=count, by=by, apart=apart)
-    say(table(choice))
+    log(table(choice))
     return Attack(population, choice, learn(population, dataset, choice, learning, out=folder, **settings))

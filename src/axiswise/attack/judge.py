@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from axiswise.data import Change, FactorDataset, manipulated, transitions, with_noise
+from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
-from axiswise.evaluation import Run, Scale, conduct, kl, loss, reconstruction
+from axiswise.evaluation import kl, loss, reconstruction
 from axiswise.population import Member, Precision, Progress
-from axiswise.records import Comparison, Interval, compare, mean_interval, read_rows
+from axiswise.records import read_rows
 from axiswise.scores import active_units, mig
+from axiswise.statistics import Comparison, Interval, compare, mean_interval
+from axiswise.studies import Run, Scale
 
 VARIANTS = ("original", "changed", "noise")
 MEASURES = (mig, active_units, loss, reconstruction, kl)
@@ -101,7 +104,7 @@ def judge(
     device: str = "cpu",
     precision: Precision | None = None,
     progress: Progress | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> list[Verdict]:
     """Trains and measures every arm on the three datasets, into a study folder, and says how far a score dropped.
 
@@ -117,7 +120,7 @@ def judge(
         device: Where to train.
         precision: What products are computed in on CUDA.
         progress: Told how far the training of each run is.
-        say: Told, in a line each, what begins.
+        log: Called with a line for each run that begins.
     """
 
     def attack_judgement(scale: Scale) -> list[Run]:
@@ -128,7 +131,9 @@ def judge(
         given, learned = partial(_given, dataset), partial(_given, change)
         return judgement(given, learned, arms, epsilon=change.epsilon, measures=measures)
 
-    folder = conduct(attack_judgement, "default", out, device=device, precision=precision, progress=progress, say=say)
+    folder = run_study(
+        attack_judgement, "default", out, device=device, precision=precision, progress=progress, workers=1, log=log
+    )
     return verdicts(folder, score)
 
 

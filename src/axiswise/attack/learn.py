@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from axiswise.attack.bilevel import DECODERS, Bilevel, Feed, Learning, make_step
+from axiswise.attack._bilevel import DECODERS, Bilevel, Feed, Learning, make_step
+from axiswise.attack._latent import following, most_mixed
 from axiswise.attack.choose import Choice
-from axiswise.attack.follow import following, most_mixed
 from axiswise.attack.manipulation import (
     NETWORK,
     Ranges,
@@ -29,12 +29,11 @@ from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, initialise
 from axiswise.numerics import integers, normal
-from axiswise.population import Population, Precision, Progress, RunFolder, Trained, device_named
-from axiswise.population.cohort import stacking_pays
-from axiswise.population.folder import LOCK, read_training, write_training
-from axiswise.population.loop import Course, Steps, Training, follow, taken
-from axiswise.population.step import State, slots_of, views
-from axiswise.population.train import fast_precision
+from axiswise.population import Population, Precision, Progress, RunFolder, Trained, device_named, fast_precision
+from axiswise.population._cohort import stacking_pays
+from axiswise.population._folder import LOCK, read_training, write_training
+from axiswise.population._program import State, slots_of, views
+from axiswise.population._trainer import Course, Steps, Training, follow, taken
 from axiswise.records import describe, read_about
 from axiswise.shapes import Int, Tensor
 

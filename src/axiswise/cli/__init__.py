@@ -1,24 +1,34 @@
-"""The command line: arguments, progress and exit codes. PyTorch is imported only by commands that compute."""
+"""The command line: arguments, progress and exit codes. PyTorch is imported only by commands that compute.
 
+Other packages add commands under the entry-point group ``axiswise.commands``: a function as typer takes it, or a
+``typer.Typer`` with commands of its own. Their modules are imported to show their help, and should be cheap to import.
+"""
+
+import inspect
+import re
 import sys
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from axiswise import __version__
-from axiswise.cli import bench, data, theory
+from axiswise.cli import data, theory
+from axiswise.cli._interruption import interrupted
+from axiswise.cli._progress import Bars, Lines, shown_on
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
-from axiswise.cli.interruption import interrupted
 from axiswise.cli.listing import list_studies
-from axiswise.cli.progress import Bars, Lines
 from axiswise.cli.score import score
 from axiswise.cli.status import status
-from axiswise.cli.verify import verify
 from axiswise.errors import AxiswiseError, StudyIncomplete
 
+__all__ = ["Bars", "Lines", "add_command", "app", "interrupted", "main", "shown_on"]
+
+COMMANDS = "axiswise.commands"
+ELSEWHERE = {"verify": "axiswise-papers", "gallery": "axiswise-papers", "bench": "axiswise-benchmarks"}
 FAILED, MISTAKE = 1, 2  # exit codes: a run failed; something the user can mend
 
 app = typer.Typer(
@@ -28,14 +38,54 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data.app, name="data")
-app.add_typer(bench.app, name="bench")
 app.command()(theory.theory)
 app.command("list")(list_studies)
 app.command("score", short_help="Score codes against factors that lie in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
-app.command("verify", short_help="Run the papers' claims, published beside ours.")(verify)
 app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
 app.command("explain", short_help="Explain the latents of your own model.")(explain)
+
+
+def add_command(name: str, command: Any) -> None:
+    """Adds a command to the program, in place of any of that name.
+
+    Arguments:
+        name: What it is called.
+        command: A function as typer takes it, or a ``typer.Typer``.
+    """
+    app.registered_commands[:] = [known for known in app.registered_commands if known.name != name]
+    app.registered_groups[:] = [known for known in app.registered_groups if known.name != name]
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name, short_help=(inspect.getdoc(command) or "").partition("\n")[0])(command)
+
+
+def _add_installed() -> None:
+    """Adds the commands of other packages; one that is missing or broken says so when it is called."""
+    for name, package in ELSEWHERE.items():
+        add_command(
+            name, _unavailable(f"`axiswise {name}` is in the package {package}. Install it: pip install {package}.")
+        )
+    for entry in entry_points(group=COMMANDS):
+        add_command(entry.name, _loaded(entry))
+
+
+def _loaded(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except Exception as error:  # somebody else's code may raise anything, and must not take the other commands with it
+        return _unavailable(
+            f"`axiswise {entry.name}` cannot be imported from {entry.value}: {type(error).__name__}: {error}."
+        )
+
+
+def _unavailable(reason: str) -> Any:
+    def unavailable(arguments: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+        raise AxiswiseError(reason)
+
+    unavailable.__doc__ = f"Not available: {reason}"
+    return unavailable
 
 
 def _version(asked: bool) -> bool:
@@ -56,7 +106,9 @@ def _options(
 
 @app.command()
 def run(
-    study: Annotated[str, typer.Argument(help="Name of a study; `axiswise list` shows them.")],
+    study: Annotated[
+        str, typer.Argument(help="Name of a study (`axiswise list` shows them), file.py:study or package.module:study.")
+    ],
     out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/STUDY-SCALE if not given.")] = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
     scale: Annotated[str, typer.Option(help="smoke (seconds), default, or paper (the published setting).")] = "default",
@@ -66,24 +118,21 @@ def run(
     ] = None,
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
-    from axiswise.engines import conduct
-    from axiswise.evaluation import SCALES
-    from axiswise.papers import study_named
+    from axiswise.engines import run_study
+    from axiswise.studies import SCALES, find_study
 
-    chosen = study_named(study)
+    chosen = find_study(study)
     if scale not in SCALES:
         raise AxiswiseError(f"--scale must be one of {', '.join(SCALES)}. Got {scale!r}.")
-    folder = out or Path("runs") / f"{study}-{scale}"
+    folder = out or Path("runs") / f"{_folder_name(study)}-{scale}"
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    say = console.print
-    progress = Bars(console) if console.is_terminal else Lines(say)
     if precision not in (None, "fp32", "bf16"):
         raise AxiswiseError(f"--precision must be fp32 or bf16. Got {precision!r}.")
     if workers is not None and workers < 1:
         raise AxiswiseError(f"--workers must be at least 1. Got {workers}.")
     settings = {"name": study, "device": device, "precision": precision, "workers": workers}
     try:
-        conduct(chosen, scale, folder, **settings, progress=progress, say=say)
+        run_study(chosen, scale, folder, **settings, progress=shown_on(console), log=console.print)
     except StudyIncomplete:
         if any(folder.rglob("records.jsonl")):  # of what there is
             _write_report(folder)
@@ -94,27 +143,30 @@ def run(
 
 
 @app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(help="A run or study folder; with --gallery, a folder of results.")],
-    gallery: Annotated[bool, typer.Option("--gallery", help="One page of all papers, and their errata.")] = False,
-) -> None:
+def report(folder: Annotated[Path, typer.Argument(help="A run or study folder.")]) -> None:
     """Turn a folder's records into one self-contained report.html and PNG figures."""
-    if not gallery:
-        _write_report(folder)
-        return
-    from axiswise.papers import CLAIMS
-    from axiswise.papers.gallery import errata, write_gallery
-    from axiswise.records import write_bytes
+    _write_report(folder)
 
-    typer.echo(f"gallery: {write_gallery(folder, CLAIMS)}")
-    write_bytes(folder / "errata.md", errata(CLAIMS).encode())
-    typer.echo(f"errata: {folder / 'errata.md'}")
+
+def _folder_name(study: str) -> str:
+    """What the folder of a study is called: its name, or that of its file or module with its own.
+
+    Example:
+        >>> _folder_name("sikka2019.figure_1"), _folder_name("studies/widths.py:sweep")
+        ('sikka2019.figure_1', 'widths.sweep')
+    """
+    place, _, name = study.rpartition(":")
+    stem = Path(place).stem if place.endswith(".py") else place
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{stem}.{name}".lstrip("."))
 
 
 def _write_report(folder: Path) -> None:
     from axiswise.report import write_report
 
     typer.echo(f"report: {write_report(folder)}")
+
+
+_add_installed()
 
 
 def main() -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from axiswise.cli._interruption import interrupted
+from axiswise.cli._progress import Bars, Lines
 from axiswise.cli.data import PathOption, named
-from axiswise.cli.interruption import interrupted
-from axiswise.cli.progress import Bars, Lines
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # they import PyTorch
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # they import PyTorch
 
     from axiswise.attack import Attack
     from axiswise.data import FactorDataset
-    from axiswise.report.attack import Plane
+    from axiswise.report._attack import Plane
 
 SHOWN = 8  # images of the change
 SIDE = 7  # values of either latent of a plane
@@ -44,7 +44,7 @@ def attack(
     from axiswise.attack.arms import OBJECTIVES
     from axiswise.records import write_json
     from axiswise.report import write_report
-    from axiswise.report.attack import Row, attack_page, cell
+    from axiswise.report._attack import Row, attack_page, cell
     from axiswise.scores import active_units, dci, factor_vae, mig, sap
 
     for option, value in (("--budget", budget), ("--seeds", seeds), ("--count", count)):
@@ -57,7 +57,7 @@ def attack(
     how = learning_for(original, epsilon, steps=max(1, budget // 5))
     judged_by = arms(original, steps=budget, seeds=range(seeds), objectives=names)
     folder = out or Path("runs") / f"attack-{dataset}"
-    settings = {"device": device, "progress": progress, "say": console.print}
+    settings = {"device": device, "progress": progress, "log": console.print}
     try:
         console.print(f"[1/3] {2 * seeds} β-VAEs to choose from, and the change")
         # Seeds that the judged members do not have: the change must not be made for those it is judged by.
@@ -119,7 +119,7 @@ def _planes(original: "FactorDataset", found: "Attack") -> "list[Plane]":
     import torch
 
     from axiswise.geometry import latent_order, traversal_2d
-    from axiswise.report.attack import Plane
+    from axiswise.report._attack import Plane
 
     planes = []
     x = original.x(original.sample(1_000))

@@ -1,7 +1,5 @@
 """`axiswise explain`: the latents of anybody's model, from a function that returns it and a file of observations."""
 
-import importlib
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from axiswise.cli.tables import NUMBERS, read_table
+from axiswise.cli._tables import NUMBERS, read_table
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # this would import PyTorch
@@ -49,7 +47,7 @@ def explain(
 
     import torch
 
-    from axiswise.evaluation import explain as run
+    from axiswise.explanation import explain as run
 
     explanation = run(
         encode,
@@ -70,22 +68,9 @@ def explain(
 
 def _halves(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Imports and calls the function, and takes encoder and decoder from what it returns."""
-    module_name, mark, path = name.partition(":")
-    if not mark or not module_name or not path:
-        raise AxiswiseError(f"Expected package.module:function. Got {name!r}.")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: a user's module lies in the folder they are in
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ImportError as error:
-        raise AxiswiseError(
-            f"Expected a module {module_name} that can be imported from {Path.cwd()}. Got {type(error).__name__}: "
-            f"{error}. Run the command where the module lies, or put its folder on PYTHONPATH."
-        ) from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise AxiswiseError(f"Expected {path!r} in {module_name}. There is none; look at how it is spelt.")
-        found = getattr(found, part)
+    from axiswise.studies import load_object
+
+    found = load_object(name)
     if not callable(found):
         raise AxiswiseError(f"Expected {name} to be a function without arguments. Got {type(found).__name__}.")
     try:

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from axiswise.cli.tables import Table, read_table
+from axiswise.cli._tables import Table, read_table
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # these would import PyTorch or scipy
-    from axiswise.records import Interval
     from axiswise.shapes import Kind
+    from axiswise.statistics import Interval
 
 WIDE = 150  # columns of a table that goes to a file or a pipe
 SHOWN = 4  # members whose matrices are drawn
@@ -292,8 +292,8 @@ def _about(given: Given) -> list[str]:
 
 def _outcome(name: str, function: Callable[..., Any], given: Given, seed: int) -> Outcome:
     """Computes one score of all members, or says why it cannot be."""
-    from axiswise.records import mean_interval
     from axiswise.scores import as_factors, declaration
+    from axiswise.statistics import mean_interval
 
     declared = declaration(function)
     chance = declared.chance if declared else None

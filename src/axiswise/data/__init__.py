@@ -1,5 +1,6 @@
 """Datasets with known factors: what varies (`FactorSpace`), what is seen (`FactorDataset`), and changes of either."""
 
+from axiswise.data._idx import read_idx
 from axiswise.data.arrays import arrays
 from axiswise.data.celeba import celeba
 from axiswise.data.changes import (
@@ -14,10 +15,10 @@ from axiswise.data.changes import (
 from axiswise.data.circles import circles
 from axiswise.data.dataset import FactorDataset, Split, Transition, stored
 from axiswise.data.digit_mixture import digit_mixture
+from axiswise.data.digits import ten_digits
 from axiswise.data.dsprites import color_dsprites, dsprites, noisy_dsprites
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.data.fashion_mnist import fashion_mnist
-from axiswise.data.idx import read_idx
 from axiswise.data.image_folder import image_folder
 from axiswise.data.linear_gaussian import linear_gaussian
 from axiswise.data.local_versus_global import local_versus_global
@@ -38,7 +39,7 @@ from axiswise.data.sources import (
     fetch,
     fetch_all,
 )
-from axiswise.data.synth_linear import synth_linear
+from axiswise.data.synth_linear import embedding, synth_linear
 from axiswise.data.synth_nonlinear import synth_nonlinear
 from axiswise.data.transitions import LaplaceTransition, TransitionKind, UniformTransition, transitions
 from axiswise.shapes import Kind
@@ -68,6 +69,7 @@ __all__ = [
     "digit_mixture",
     "downsampled",
     "dsprites",
+    "embedding",
     "fashion_mnist",
     "fetch",
     "fetch_all",
@@ -88,6 +90,7 @@ __all__ = [
     "subset",
     "synth_linear",
     "synth_nonlinear",
+    "ten_digits",
     "transitions",
     "with_correlation",
     "with_noise",

@@ -1,7 +1,7 @@
 """Fashion-MNIST: articles of clothing, in the form of MNIST."""
 
+from axiswise.data._idx import Part, labelled_images
 from axiswise.data.dataset import FactorDataset
-from axiswise.data.idx import Part, labelled_images
 from axiswise.data.sources import Address, DebianMember, Source
 
 DEBIAN = "dataset-fashion-mnist"

@@ -5,8 +5,8 @@ from functools import partial
 
 import numpy as np
 
+from axiswise.data._idx import SIDE, Part, labelled_images, packed_idx
 from axiswise.data.dataset import FactorDataset
-from axiswise.data.idx import SIDE, Part, labelled_images, packed_idx
 from axiswise.data.sources import Address, Source, WheelMember
 
 

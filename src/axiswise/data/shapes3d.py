@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from axiswise.data.dataset import FactorDataset, stored
-from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.shapes3d_scene import (
+from axiswise.data._shapes3d_scene import (
     ANGLES,
     GEOMETRIES,
     PLANES,
@@ -26,6 +24,8 @@ from axiswise.data.shapes3d_scene import (
     planes,
     version,
 )
+from axiswise.data.dataset import FactorDataset, stored
+from axiswise.data.factors import Factor, FactorSpace
 from axiswise.data.sources import cache_folder, data_folder
 from axiswise.errors import AxiswiseError
 from axiswise.records import replacing
@@ -119,7 +119,7 @@ def composed(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Flo
     """
     colours, sky = tensors["colours"], tensors["sky"]
     if index.is_cuda and find_spec("triton") is not None:
-        from axiswise.data.triton_shapes3d import compose
+        from axiswise.data._triton_shapes3d import compose
 
         return compose(tensors["planes"], colours, sky, index, SHADE_UNIT)
     hues, geometry = index // GEOMETRIES, index % GEOMETRIES

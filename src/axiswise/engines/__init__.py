@@ -1,5 +1,5 @@
-"""Where the runs of a study are conducted: in this process, or in worker processes of this machine."""
+"""Where the runs of a study are trained: in this process, or in worker processes of this machine."""
 
-from axiswise.engines.local import conduct, cores
+from axiswise.engines._local import cores, run_study
 
-__all__ = ["conduct", "cores"]
+__all__ = ["cores", "run_study"]

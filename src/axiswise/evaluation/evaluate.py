@@ -13,12 +13,12 @@ import torch
 
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.evaluation.pictures import store_arrays
-from axiswise.evaluation.quantities import OFFERED, Quantities
+from axiswise.evaluation._arrays import store_arrays
+from axiswise.evaluation._quantities import OFFERED, Quantities
 from axiswise.numerics import permutation, repeatable
-from axiswise.numerics.schedules import Schedule, hyperparameters
 from axiswise.population import Group, Population, RunFolder, Trained
 from axiswise.records import append_rows, versions
+from axiswise.schedules import Schedule, hyperparameters
 
 Measure = Callable[..., Any]
 Row = dict[str, Any]

@@ -1,6 +1,6 @@
 """Geometry of models: decoders' Jacobians and what they say about the latents, and where encodings lie."""
 
-from axiswise.geometry.activity import active_latents
+from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.aggregate_mmd import aggregate_mmd
 from axiswise.geometry.axis_alignment import AxisAlignment, axis_alignment
 from axiswise.geometry.column_coherence import ColumnCoherence, column_coherence
@@ -45,6 +45,7 @@ from axiswise.geometry.tie import TrueInferenceError, tie
 from axiswise.geometry.traversal import traversal, traversal_2d
 
 __all__ = [
+    "ACTIVE_BELOW",
     "AxisAlignment",
     "ColumnCoherence",
     "CrossDependence",

@@ -18,9 +18,9 @@ from axiswise.distributions import (
     StandardNormal,
 )
 from axiswise.errors import AxiswiseError, NotDefined
+from axiswise.geometry._likelihood_terms import decoded, log_density_of, parts
 from axiswise.geometry.elbo import elbo
 from axiswise.geometry.jacobian import quiet_first_use
-from axiswise.geometry.likelihood_terms import decoded, log_density_of, parts
 from axiswise.shapes import Float, Tensor
 
 Curvature = Literal["gauss-newton", "full"]

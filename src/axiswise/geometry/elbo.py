@@ -8,7 +8,7 @@ import torch
 
 from axiswise.distributions import DeterministicParameters, Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.geometry.likelihood_terms import decoded, log_density_of, parts
+from axiswise.geometry._likelihood_terms import decoded, log_density_of, parts
 from axiswise.numerics import normal
 from axiswise.shapes import Float, Tensor
 

@@ -7,7 +7,7 @@ import torch
 from axiswise.distributions import DeterministicParameters, Parameters
 from axiswise.distributions.estimators import minibatch_log_weights, total_correlation
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.geometry.likelihood_terms import part_of
+from axiswise.geometry._likelihood_terms import part_of
 from axiswise.shapes import Float, Tensor
 
 

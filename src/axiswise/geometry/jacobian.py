@@ -12,7 +12,7 @@ from torch.func import jvp, vjp, vmap
 from torch.overrides import TorchFunctionMode
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics import convolution
+from axiswise.numerics import _convolution as convolution
 from axiswise.shapes import Float, Tensor
 
 Mode = Literal["forward", "reverse"]

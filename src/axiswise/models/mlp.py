@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
-from axiswise.models.activations import Activation, activation_pair, module_of
+from axiswise.models._activations import Activation, activation_pair, module_of
 from axiswise.models.vae import VAE, Reshape, as_shape, check_sizes, pixels
 
 

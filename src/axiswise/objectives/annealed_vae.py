@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from axiswise.models import VAE, Networks
-from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
+from axiswise.objectives._suitability import needs_density
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.suitability import needs_density
 from axiswise.objectives.terms import elbo
+from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
 

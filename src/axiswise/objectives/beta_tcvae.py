@@ -7,10 +7,10 @@ from typing import cast
 from axiswise.distributions import Diagonal
 from axiswise.distributions.estimators import minibatch_log_weights, stratified_log_weights, total_correlation
 from axiswise.models import VAE, Networks
-from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
+from axiswise.objectives._suitability import needs_posterior
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.suitability import needs_posterior
 from axiswise.objectives.terms import elbo
+from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
 

@@ -9,10 +9,10 @@ from axiswise.errors import AxiswiseError
 from axiswise.geometry import curvature_term
 from axiswise.geometry.deterministic_elbo import Curvature
 from axiswise.models import VAE, Networks
-from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
+from axiswise.objectives._suitability import needs_density
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.suitability import needs_density
 from axiswise.objectives.terms import Elbo
+from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
 

@@ -7,10 +7,10 @@ from typing import Literal, cast, get_args
 from axiswise.distributions.estimators import aggregate_covariance
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
-from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
+from axiswise.objectives._suitability import needs_density
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.suitability import needs_density
 from axiswise.objectives.terms import elbo
+from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
 Variant = Literal["I", "II"]

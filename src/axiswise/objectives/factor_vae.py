@@ -8,11 +8,11 @@ import torch
 from torch.nn import functional
 
 from axiswise.models import VAE, Networks, discriminator
-from axiswise.numerics.optimizers import Adam
-from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
+from axiswise.objectives._suitability import needs_density
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.suitability import needs_density
 from axiswise.objectives.terms import elbo
+from axiswise.optimizers import Adam
+from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from torch import nn
 
 from axiswise.models import VAE, Networks
-from axiswise.numerics.optimizers import Optimizer
+from axiswise.optimizers import Optimizer
 from axiswise.shapes import Float, Int, Tensor
 
 

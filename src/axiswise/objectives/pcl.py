@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from axiswise.distributions import Deterministic
 from axiswise.models import VAE, Networks
+from axiswise.objectives._suitability import needs_posterior
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.suitability import needs_posterior
 from axiswise.shapes import Float, Tensor
 
 

@@ -9,10 +9,10 @@ import torch
 from axiswise.distributions import Diagonal
 from axiswise.models import VAE, Networks
 from axiswise.numerics.gaussian import laplace_cross_entropy, normal_entropy
-from axiswise.numerics.schedules import Hyperparameter, check_hyperparameter
+from axiswise.objectives._suitability import needs_posterior
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.suitability import needs_posterior
 from axiswise.objectives.terms import elbo
+from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
 

@@ -1,17 +1,13 @@
-"""Members, grids and the training of whole populations; called, it makes one of models that were trained elsewhere."""
+"""Members, grids and the training of whole populations."""
 
-import sys
-from types import ModuleType
-from typing import Any
-
-from axiswise.population.cohort import Cohort, Precision, cohorts
-from axiswise.population.folder import RunFolder
-from axiswise.population.foreign import population as _population
-from axiswise.population.loop import Progress
+from axiswise.population._cohort import Cohort, Precision, cohorts
+from axiswise.population._external import from_models
+from axiswise.population._folder import RunFolder
+from axiswise.population._trained import Group, Trained
+from axiswise.population._trainer import Progress
 from axiswise.population.member import Member, grid
 from axiswise.population.population import Pair, Population
-from axiswise.population.train import Entry, device_named, load, train
-from axiswise.population.trained import Group, Trained
+from axiswise.population.train import Entry, device_named, fast_precision, load, train
 
 __all__ = [
     "Cohort",
@@ -26,23 +22,9 @@ __all__ = [
     "Trained",
     "cohorts",
     "device_named",
+    "fast_precision",
+    "from_models",
     "grid",
     "load",
     "train",
 ]
-
-
-class _CallablePackage(ModuleType):
-    """This package, with a call.
-
-    ``axiswise.population([(encode, decode), …])`` is what users write, but importing a package makes it an attribute of
-    its parent, before which ``axiswise.__getattr__`` is never asked: the name can only be the package. Python lets a
-    module have a class of its own, so the package itself is given the call.
-    """
-
-    def __call__(self, *arguments: Any, **options: Any) -> Population:
-        """A population of models that were trained elsewhere, as `axiswise.population.foreign.population` says."""
-        return _population(*arguments, **options)
-
-
-sys.modules[__name__].__class__ = _CallablePackage

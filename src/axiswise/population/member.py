@@ -7,8 +7,8 @@ from typing import Any
 
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
-from axiswise.numerics.optimizers import Adam, Optimizer
 from axiswise.objectives import Objective
+from axiswise.optimizers import Adam, Optimizer
 from axiswise.records import address, describe
 
 

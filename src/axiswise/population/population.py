@@ -10,9 +10,9 @@ from torch import nn
 
 from axiswise.distributions import Likelihood, Parameters, Posterior
 from axiswise.errors import AxiswiseError
-from axiswise.population.folder import RunFolder
+from axiswise.population._folder import RunFolder
+from axiswise.population._trained import Group, Trained
 from axiswise.population.member import Member
-from axiswise.population.trained import Group, Trained
 from axiswise.records import address, describe
 from axiswise.shapes import Float, Tensor
 

@@ -13,14 +13,14 @@ from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError
 from axiswise.models import Factory
-from axiswise.population.cohort import Cohort, Precision, cohorts, structure
-from axiswise.population.feed import feed
-from axiswise.population.folder import RUN, RunFolder
-from axiswise.population.loop import Progress, Training, begin, cohort_program, run
+from axiswise.population._batches import feed
+from axiswise.population._cohort import Cohort, Precision, cohorts, structure
+from axiswise.population._folder import RUN, RunFolder
+from axiswise.population._program import views
+from axiswise.population._trained import Trained
+from axiswise.population._trainer import Progress, Training, begin, cohort_program, run
 from axiswise.population.member import Member
 from axiswise.population.population import Population
-from axiswise.population.step import views
-from axiswise.population.trained import Trained
 from axiswise.records import address, read_json, versions
 
 CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)

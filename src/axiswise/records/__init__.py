@@ -1,6 +1,7 @@
 """Rows, files and identities. Never imports torch."""
 
-from axiswise.records.files import (
+from axiswise.records._explanation import Baseline, Explanation, Finding
+from axiswise.records._files import (
     PARTIAL,
     Tensors,
     append_rows,
@@ -13,42 +14,28 @@ from axiswise.records.files import (
     write_json,
     write_tensors,
 )
-from axiswise.records.identity import address, describe, restore
-from axiswise.records.locks import is_locked, locked
-from axiswise.records.provenance import versions
-from axiswise.records.statistics import (
-    Comparison,
-    Interval,
-    bootstrap,
-    bootstrap_rows,
-    compare,
-    compare_paired,
-    grouped,
-    mean_interval,
-)
+from axiswise.records._identity import address, describe, restore, stored_as
+from axiswise.records._locks import is_locked, locked
+from axiswise.records._provenance import versions
 
 __all__ = [
     "PARTIAL",
-    "Comparison",
-    "Interval",
+    "Baseline",
+    "Explanation",
+    "Finding",
     "Tensors",
     "address",
     "append_rows",
-    "bootstrap",
-    "bootstrap_rows",
-    "compare",
-    "compare_paired",
     "describe",
-    "grouped",
     "is_locked",
     "locked",
-    "mean_interval",
     "read_about",
     "read_json",
     "read_rows",
     "read_tensors",
     "replacing",
     "restore",
+    "stored_as",
     "versions",
     "write_bytes",
     "write_json",

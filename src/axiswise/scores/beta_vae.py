@@ -7,9 +7,9 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
+from axiswise.scores._interventions import Groups, below, groups
+from axiswise.scores._logistic import NAMED, logistic_regression
 from axiswise.scores.factors import as_factors
-from axiswise.scores.interventions import Groups, below, groups
-from axiswise.scores.logistic import NAMED, logistic_regression
 from axiswise.scores.score import as_codes, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics.gradient_trees import Boosted, boosted_trees
+from axiswise.scores._gradient_trees import Boosted, boosted_trees
 from axiswise.scores.factors import Factors, split
 from axiswise.scores.score import as_numpy, score
 from axiswise.shapes import Array, Float, Kind, Num

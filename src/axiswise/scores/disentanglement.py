@@ -7,7 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics.line_neighbours import nearest_on_line
+from axiswise.numerics._line_neighbours import nearest_on_line
 from axiswise.scores.factors import Factors, split
 from axiswise.scores.score import score
 from axiswise.shapes import Array, Float, Int, Kind, Num

@@ -8,8 +8,8 @@ from numpy import ndarray
 from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
+from axiswise.scores._logistic import NAMED, logistic_regression
 from axiswise.scores.factors import split
-from axiswise.scores.logistic import NAMED, logistic_regression
 from axiswise.scores.score import score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 

@@ -8,8 +8,8 @@ from numpy import ndarray
 from scipy.sparse import csr_array
 
 from axiswise.errors import AxiswiseError
+from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores.factors import as_factors
-from axiswise.scores.interventions import Groups, below, groups
 from axiswise.scores.score import as_codes, score
 from axiswise.shapes import Array, Float, Int, Kind, Num, Shaped
 

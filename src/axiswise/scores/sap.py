@@ -7,7 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics.linear_svm import highest_line, linear_svms
+from axiswise.scores._linear_svm import highest_line, linear_svms
 from axiswise.scores.factors import Split, split
 from axiswise.scores.score import score
 from axiswise.shapes import Array, Float, Int, Kind, Num

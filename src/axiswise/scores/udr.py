@@ -7,7 +7,8 @@ from numpy import ndarray
 from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics import lasso, standardised
+from axiswise.numerics import standardised
+from axiswise.scores._lasso import lasso
 from axiswise.scores.score import as_codes
 from axiswise.shapes import Array, Float, Num, Shaped
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
-from axiswise.evaluation import conduct
-from axiswise.papers import study_named
-from axiswise.papers.allen2024.claims import CLAIMS, SAMPLED, published
-from axiswise.papers.allen2024.figures import FIGURES, read
-from axiswise.papers.allen2024.studies import BENT_NOISES, COLLAPSE_BETAS, FIGURE_2_BETAS, STUDIES
+from axiswise.studies import find_study
+from axiswise_papers.allen2024.claims import CLAIMS, SAMPLED, published
+from axiswise_papers.allen2024.figures import FIGURES, read
+from axiswise_papers.allen2024.studies import BENT_NOISES, COLLAPSE_BETAS, FIGURE_2_BETAS, STUDIES
 
 IDS = """ppca lvae detelbo taylor hessian sigma localpca thm1 thm2 necessity ident thm3 temperature fig2 cor31 thm45
 plateau"""
@@ -169,8 +169,8 @@ def test_figures_need_records(tmp_path):
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("linear", "bent"))) for name in STUDIES]
 )
 def test_smoke_scale_is_judged_and_drawn(name, tmp_path):
-    assert study_named(f"allen2024.{name}") is STUDIES[name]
-    conduct(STUDIES[name], "smoke", tmp_path / "study")
+    assert find_study(f"allen2024.{name}") is STUDIES[name]
+    run_study(STUDIES[name], "smoke", tmp_path / "study")
     rows = read(tmp_path / "study")
     assert all(row["value"] is not None and math.isfinite(row["value"]) for own in rows.values() for row in own)
     judged = [

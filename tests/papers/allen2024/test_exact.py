@@ -2,7 +2,7 @@
 
 import pytest
 
-from axiswise.papers.allen2024.claims import CLAIMS
+from axiswise_papers.allen2024.claims import CLAIMS
 
 EXACT = [claim for claim in CLAIMS if claim.exact]
 

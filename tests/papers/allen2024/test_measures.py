@@ -9,7 +9,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from axiswise.analytic import beta_vae_optimum, ppca, sample_covariance
 from axiswise.data import circles
 from axiswise.distributions import Gaussian
-from axiswise.papers.allen2024.measures import (
+from axiswise_papers.allen2024.measures import (
     _terms,
     active_units,
     principal,
@@ -19,7 +19,7 @@ from axiswise.papers.allen2024.measures import (
     slopes,
     turned_recovery,
 )
-from axiswise.papers.allen2024.studies import LINEAR_NOISE, bent_sources, mixed, weak
+from axiswise_papers.allen2024.studies import LINEAR_NOISE, bent_sources, mixed, weak
 
 NOISE = Gaussian(math.sqrt(LINEAR_NOISE))
 

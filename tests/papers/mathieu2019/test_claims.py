@@ -6,8 +6,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from axiswise.evaluation.evaluate import name_of
-from axiswise.papers.mathieu2019.claims import (
+from axiswise.evaluation import name_of
+from axiswise_papers.mathieu2019.claims import (
     CLAIMS,
     gains,
     judge_appendix_c,
@@ -20,8 +20,8 @@ from axiswise.papers.mathieu2019.claims import (
     judge_objective,
     published,
 )
-from axiswise.papers.mathieu2019.measures import BATCHES
-from axiswise.papers.mathieu2019.studies import (
+from axiswise_papers.mathieu2019.measures import BATCHES
+from axiswise_papers.mathieu2019.studies import (
     ALPHAS,
     BETAS,
     DEGREES,

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from axiswise.papers.mathieu2019 import exact
-from axiswise.papers.mathieu2019.claims import CLAIMS
+from axiswise_papers.mathieu2019 import exact
+from axiswise_papers.mathieu2019.claims import CLAIMS
 
 EXACT = {claim.id: claim for claim in CLAIMS if claim.exact}
 

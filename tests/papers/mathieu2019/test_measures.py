@@ -12,7 +12,7 @@ from axiswise.distributions import Anisotropic, DiagonalParameters, Isotropic, S
 from axiswise.distributions.estimators import MMD, InclusiveKL, aggregate_log_density
 from axiswise.models import Networks
 from axiswise.objectives import Batch, BetaVAE
-from axiswise.papers.mathieu2019.measures import (
+from axiswise_papers.mathieu2019.measures import (
     BATCHES,
     CELLS,
     FRAME,
@@ -26,7 +26,7 @@ from axiswise.papers.mathieu2019.measures import (
     moments,
     sparsity,
 )
-from axiswise.papers.mathieu2019.studies import (
+from axiswise_papers.mathieu2019.studies import (
     SINGULAR_VALUE_LOGITS,
     enlarged,
     large_sprites,

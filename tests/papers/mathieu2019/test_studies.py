@@ -5,11 +5,12 @@ import torch
 
 from axiswise.data import dsprites
 from axiswise.distributions import Anisotropic, Sparse, corners, singular_value_logits
+from axiswise.engines import run_study
 from axiswise.errors import DataUnavailable
-from axiswise.evaluation import conduct
-from axiswise.papers.mathieu2019.claims import CLAIMS, published
-from axiswise.papers.mathieu2019.figures import FIGURES
-from axiswise.papers.mathieu2019.studies import (
+from axiswise_papers._verify import rows_of
+from axiswise_papers.mathieu2019.claims import CLAIMS, published
+from axiswise_papers.mathieu2019.figures import FIGURES
+from axiswise_papers.mathieu2019.studies import (
     ALPHAS,
     BETAS,
     DEGREES,
@@ -24,7 +25,6 @@ from axiswise.papers.mathieu2019.studies import (
     figure_3,
     figure_4,
 )
-from axiswise.papers.verify import rows_of
 
 
 def test_figure_3_is_as_published():
@@ -109,7 +109,7 @@ def test_sparsity_is_as_published():
 def drawn_and_judged(study, folder):
     """A smoke run of a study, judged without an error, and its pictures."""
     name = study.__name__
-    conduct(study, "smoke", folder, name=f"mathieu2019.{name}")
+    run_study(study, "smoke", folder, name=f"mathieu2019.{name}")
     pictures = FIGURES[name](folder)
     assert pictures
     assert all(picture.startswith(b"\x89PNG") for picture in pictures.values())

@@ -9,10 +9,10 @@ import torch
 from axiswise.analytic import allocation_bound, noise_allocation
 from axiswise.distributions import Diagonal
 from axiswise.geometry import dto, haar_chance
-from axiswise.papers.rolinek2019.claims import CLAIMS
-from axiswise.papers.rolinek2019.exact import dead_latents, halfway, on_the_plane, uniform_matrices
-from axiswise.papers.rolinek2019.tables import document, published
 from axiswise.scores import disentanglement
+from axiswise_papers.rolinek2019.claims import CLAIMS
+from axiswise_papers.rolinek2019.exact import dead_latents, halfway, on_the_plane, uniform_matrices
+from axiswise_papers.rolinek2019.tables import document, published
 
 
 def test_equation_7_does_not_fit_together():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from axiswise.geometry import haar_chance
-from axiswise.papers.rolinek2019.claims import (
+from axiswise_papers.rolinek2019.claims import (
     CLAIMS,
     PRUNED_TO,
     correlation,
@@ -20,8 +20,8 @@ from axiswise.papers.rolinek2019.claims import (
     table2,
     tables4,
 )
-from axiswise.papers.rolinek2019.studies import COLUMNS, STUDIES, THRESHOLDS
-from axiswise.papers.rolinek2019.tables import published
+from axiswise_papers.rolinek2019.studies import COLUMNS, STUDIES, THRESHOLDS
+from axiswise_papers.rolinek2019.tables import published
 
 SQUARES = ("linear", "non-linear")
 IDS = "prop1 linear-ae prop23 prop4 polarized thm2 cor1 example dto chance disent data fullcov overprune table1 table2"

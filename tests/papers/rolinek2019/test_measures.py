@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from axiswise.papers.rolinek2019.measures import axis_angle, polarized_regime
+from axiswise_papers.rolinek2019.measures import axis_angle, polarized_regime
 
 
 def test_conditions_are_taken_over_the_right_latents():

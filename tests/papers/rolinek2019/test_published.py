@@ -6,10 +6,10 @@ from torch import nn
 
 from axiswise.data import synth_linear, synth_nonlinear
 from axiswise.distributions import Bernoulli, Deterministic, Diagonal, Full
-from axiswise.numerics.optimizers import AdaGrad, Adam
-from axiswise.papers import study_named
-from axiswise.papers.rolinek2019.studies import IMAGES, LENGTHS, RECORDED, STUDIES, gently_bent, tasks
-from axiswise.papers.rolinek2019.tables import NAMES, TASKS, document, published
+from axiswise.optimizers import AdaGrad, Adam
+from axiswise.studies import find_study
+from axiswise_papers.rolinek2019.studies import IMAGES, LENGTHS, RECORDED, STUDIES, gently_bent, tasks
+from axiswise_papers.rolinek2019.tables import NAMES, TASKS, document, published
 
 
 def test_the_printed_cells_are_those_of_the_tables():
@@ -58,7 +58,7 @@ def test_the_settings_are_those_of_table_s3():
 
 @pytest.mark.parametrize("scale", ["smoke", "default", "paper"])
 def test_table_2_has_every_column(scale):
-    runs = study_named("rolinek2019.table_2")(scale)
+    runs = find_study("rolinek2019.table_2")(scale)
     squares = ["linear", "non-linear", *(["gently-bent"] if scale == "paper" else [])]
     columns = ["beta-vae", "vae", "autoencoder", "full-covariance", "random"]
     assert [run.name for run in runs] == [f"{task}/{column}" for task in squares for column in columns]
@@ -81,7 +81,7 @@ def test_table_2_has_every_column(scale):
 
 
 def test_table_1_trains_at_the_papers_rate():
-    for run in study_named("rolinek2019.table_1")("default"):
+    for run in find_study("rolinek2019.table_1")("default"):
         task, column = run.name.split("/")
         first = run.members[0]
         assert first.optimizer == Adam(lr=1e-3)
@@ -91,13 +91,13 @@ def test_table_1_trains_at_the_papers_rate():
 
 
 def test_images_of_every_column():
-    names = [run.name for run in study_named("rolinek2019.table_2_images")("default")]
+    names = [run.name for run in find_study("rolinek2019.table_2_images")("default")]
     five = ["vae", "autoencoder", "full-covariance", "random", "ten-latents"]
     assert names == [
         "dsprites/beta-vae",
         *(f"{task}/{column}" for task in ("dsprites", "mnist", "fashion-mnist") for column in five),
     ]
-    for run in study_named("rolinek2019.figure_3")("default"):
+    for run in find_study("rolinek2019.figure_3")("default"):
         member = run.members[0]
         assert member.model.likelihood == Bernoulli()
         assert member.steps == int(run.name.rpartition("-")[2]) * 589_824 // 256

@@ -2,21 +2,21 @@
 
 import pytest
 
+from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
-from axiswise.evaluation import conduct
-from axiswise.papers.rolinek2019.claims import CLAIMS
-from axiswise.papers.rolinek2019.figures import FIGURES, read
-from axiswise.papers.rolinek2019.studies import STUDIES, TABLE_MEASURES, table_2, table_2_images
+from axiswise_papers.rolinek2019.claims import CLAIMS
+from axiswise_papers.rolinek2019.figures import FIGURES, read
+from axiswise_papers.rolinek2019.studies import STUDIES, TABLE_MEASURES, table_2, table_2_images
 
 PICTURES = {"table_s4": {"table_s4.png", "figure_s5.png"}}
 
 
-def conducted(study, name, out, keep=lambda run: True):
+def run_to(study, name, out, keep=lambda run: True):
     def some(scale):
         return [run for run in study(scale) if keep(run)]
 
     some.__doc__ = study.__doc__
-    conduct(some, "smoke", out, name=f"rolinek2019.{name}")
+    run_study(some, "smoke", out, name=f"rolinek2019.{name}")
     return out
 
 
@@ -35,19 +35,17 @@ def check(name, folder):
 
 @pytest.mark.parametrize("name", ["table_s4", "figure_s4", "figure_3", "figure_s4_sprites"])
 def test_a_study_runs_is_judged_and_drawn(name, tmp_path):
-    check(name, conducted(STUDIES[name], name, tmp_path))
+    check(name, run_to(STUDIES[name], name, tmp_path))
 
 
 def test_the_regime_is_measured_for_every_threshold(tmp_path):
-    rows = check(
-        "table_1", conducted(STUDIES["table_1"], "table_1", tmp_path, lambda run: run.name.startswith("linear"))
-    )
+    rows = check("table_1", run_to(STUDIES["table_1"], "table_1", tmp_path, lambda run: run.name.startswith("linear")))
     shares = {row["measure"] for row in rows["linear/ten-latents"]}
     assert {f"polarized_regime(active_below={threshold})" for threshold in (0.5, 0.8, 0.9)} <= shares
 
 
 def test_tables_are_made_from_a_study(tmp_path):
-    folder = conducted(table_2, "table_2", tmp_path / "study", lambda run: run.name.startswith("linear/"))
+    folder = run_to(table_2, "table_2", tmp_path / "study", lambda run: run.name.startswith("linear/"))
     rows = check("table_2", folder)
     assert len(rows["linear/beta-vae"]) == 2 * len(TABLE_MEASURES)
     reasons = {entry["measure"]: entry["reason"] for entry in rows["linear/random"]}
@@ -57,7 +55,7 @@ def test_tables_are_made_from_a_study(tmp_path):
 
 def test_images_are_stood_for_by_small_sprites(tmp_path):
     kept = ("dsprites/beta-vae", "dsprites/full-covariance", "dsprites/autoencoder", "mnist/vae")
-    folder = conducted(table_2_images, "table_2_images", tmp_path, lambda run: run.name in kept)
+    folder = run_to(table_2_images, "table_2_images", tmp_path, lambda run: run.name in kept)
     rows = check("table_2_images", folder)
     assert {entry["dataset"] for own in rows.values() for entry in own} == {"small_sprites"}
     assert "disentanglement" not in {entry["measure"] for entry in rows["mnist/vae"]}
@@ -66,7 +64,7 @@ def test_images_are_stood_for_by_small_sprites(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["table_1", "table_2", "table_2_images"])
 def test_the_whole_smoke_scale_runs(name, tmp_path):
-    check(name, conducted(STUDIES[name], name, tmp_path))
+    check(name, run_to(STUDIES[name], name, tmp_path))
 
 
 def test_every_study_has_figures_and_says_what_it_costs():

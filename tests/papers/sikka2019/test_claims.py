@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from axiswise.analytic import beta_vae_optimum, terms
-from axiswise.papers.sikka2019 import exact
-from axiswise.papers.sikka2019.claims import CLAIMS, curve, published
-from axiswise.papers.sikka2019.studies import (
+from axiswise_papers.sikka2019 import exact
+from axiswise_papers.sikka2019.claims import CLAIMS, curve, published
+from axiswise_papers.sikka2019.studies import (
     BETAS,
     CURVE_BETAS,
     FACTORIES,

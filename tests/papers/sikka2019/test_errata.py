@@ -14,8 +14,8 @@ from axiswise.analytic import (
     linear_posterior,
     terms,
 )
-from axiswise.papers.sikka2019.claims import CLAIMS
-from axiswise.papers.sikka2019.exact import (
+from axiswise_papers.sikka2019.claims import CLAIMS
+from axiswise_papers.sikka2019.exact import (
     equation_21,
     figure_1_problem,
     least_true_error,

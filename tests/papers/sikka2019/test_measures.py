@@ -10,7 +10,7 @@ from axiswise.analytic import LinearGaussian, beta_vae_optimum, fixed_decoder_op
 from axiswise.data import digit_mixture, moving_digit
 from axiswise.data.digits import ten_digits
 from axiswise.distributions import DiagonalParameters, Gaussian, StandardNormal
-from axiswise.papers.sikka2019.measures import (
+from axiswise_papers.sikka2019.measures import (
     deep_terms,
     ink_centre,
     linear_terms,
@@ -19,7 +19,7 @@ from axiswise.papers.sikka2019.measures import (
     position_posterior,
     searched_tie,
 )
-from axiswise.papers.sikka2019.studies import Frozen, exact_sample
+from axiswise_papers.sikka2019.studies import Frozen, exact_sample
 
 DRAW = torch.Generator().manual_seed(0)
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
-from axiswise.evaluation import conduct
-from axiswise.papers.sikka2019.claims import CLAIMS
-from axiswise.papers.sikka2019.figures import FIGURES, read
-from axiswise.papers.sikka2019.studies import STUDIES
+from axiswise_papers.sikka2019.claims import CLAIMS
+from axiswise_papers.sikka2019.figures import FIGURES, read
+from axiswise_papers.sikka2019.studies import STUDIES
 
 
 def test_every_study_has_its_pictures():
@@ -15,7 +15,7 @@ def test_every_study_has_its_pictures():
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_smoke_scale_runs_and_is_judged_and_drawn(name, tmp_path):
-    conduct(STUDIES[name], "smoke", tmp_path / "study", name=f"sikka2019.{name}")
+    run_study(STUDIES[name], "smoke", tmp_path / "study", name=f"sikka2019.{name}")
     rows = read(tmp_path / "study")
     assert set(rows) == {run.name for run in STUDIES[name]("smoke")}
     values = [row for part in rows.values() for row in part]

@@ -8,7 +8,7 @@ import torch
 
 from axiswise.analytic import LinearGaussian, latent_scale, ppca, stochastic_loss
 from axiswise.data.changes import moved
-from axiswise.papers.zietlow2021.tables import printed_drop, published
+from axiswise_papers.zietlow2021.tables import printed_drop, published
 
 
 def normals(*shape, seed=0):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from axiswise.attack.judge import VARIANTS
-from axiswise.papers import study_named
-from axiswise.papers.zietlow2021.claims import (
+from axiswise.studies import find_study
+from axiswise_papers.zietlow2021.claims import (
     CLAIMS,
     MAIN,
     apart_on_a_circle,
@@ -21,8 +21,8 @@ from axiswise.papers.zietlow2021.claims import (
     tables35,
     thm1,
 )
-from axiswise.papers.zietlow2021.studies import STUDIES
-from axiswise.papers.zietlow2021.tables import ARMS, SCORES, document, published, values
+from axiswise_papers.zietlow2021.studies import STUDIES
+from axiswise_papers.zietlow2021.tables import ARMS, SCORES, document, published, values
 
 IDS = "thm1 fig1 order manipulate noise models table1 tables3-5 fig5-7-8-9 fig10-11"
 
@@ -252,7 +252,7 @@ def test_every_row_of_the_ledger_has_its_claim():
     assert [claim.id for claim in CLAIMS] == [f"zietlow.{name}" for name in IDS.split()]
     for claim in CLAIMS:
         for part in claim.trained:
-            assert study_named(part.study) is STUDIES[part.study.partition(".")[2]]
+            assert find_study(part.study) is STUDIES[part.study.partition(".")[2]]
         if claim.exact:
             assert set(decisions(claim.exact())) == {"holds"}
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from axiswise.data import Change
-from axiswise.papers.zietlow2021.measures import (
+from axiswise_papers.zietlow2021.measures import (
     change_share,
     embedding,
     hue_and_orientation,

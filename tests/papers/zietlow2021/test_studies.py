@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from axiswise.attack.arms import OBJECTIVES
+from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
-from axiswise.evaluation import conduct
-from axiswise.papers.zietlow2021 import shapes, sprites
-from axiswise.papers.zietlow2021.claims import CLAIMS
-from axiswise.papers.zietlow2021.discs import EPSILON, RESTARTS, restarts, small_attack, small_sprites_apart
-from axiswise.papers.zietlow2021.figures import FIGURES, read
-from axiswise.papers.zietlow2021.studies import STUDIES
-from axiswise.papers.zietlow2021.tables import document, published
 from axiswise.records import describe
+from axiswise_papers.zietlow2021 import shapes, sprites
+from axiswise_papers.zietlow2021.claims import CLAIMS
+from axiswise_papers.zietlow2021.discs import EPSILON, RESTARTS, restarts, small_attack, small_sprites_apart
+from axiswise_papers.zietlow2021.figures import FIGURES, read
+from axiswise_papers.zietlow2021.studies import STUDIES
+from axiswise_papers.zietlow2021.tables import document, published
 
 PICTURES = {name: {f"{name}.png", "images.png"} for name in ("small_attack", "table_1")}
 
@@ -25,12 +25,12 @@ def cache(tmp_path_factory):
         yield
 
 
-def conducted(name, out, keep=lambda run: True):
+def run_to(name, out, keep=lambda run: True):
     def some(scale):
         return [run for run in STUDIES[name](scale) if keep(run)]
 
     some.__doc__ = STUDIES[name].__doc__
-    return conduct(some, "smoke", out, name=f"zietlow2021.{name}")
+    return run_study(some, "smoke", out, name=f"zietlow2021.{name}")
 
 
 def check(name, folder):
@@ -49,13 +49,13 @@ def check(name, folder):
 
 @pytest.mark.parametrize("name", ["theorem_1", "figure_1", "figure_5", "figure_10"])
 def test_a_study_runs_is_judged_and_drawn(name, tmp_path, cache):
-    check(name, conducted(name, tmp_path))
+    check(name, run_to(name, tmp_path))
 
 
 @pytest.mark.parametrize("name", ["table_1", "table_1_shapes3d"])
 def test_tables_run_on_small_discs(name, tmp_path, cache):
     kept = ("beta-vae/original", "beta-vae/changed", "beta-vae/noise", "pcl/original", "slow-vae/changed")
-    rows = check(name, conducted(name, tmp_path, lambda run: run.name in kept))
+    rows = check(name, run_to(name, tmp_path, lambda run: run.name in kept))
     assert {entry["dataset"] for own in rows.values() for entry in own} == {"small_sprites"}
     assert {"mig", "dci", "factor_vae", "sap", "active_units", "change_share"} <= {
         entry["measure"] for entry in rows["beta-vae/changed"]
@@ -66,13 +66,13 @@ def test_tables_run_on_small_discs(name, tmp_path, cache):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["table_1", "table_1_shapes3d"])
 def test_the_whole_smoke_scale_runs(name, tmp_path, cache):
-    check(name, conducted(name, tmp_path))
+    check(name, run_to(name, tmp_path))
 
 
 def test_the_small_attack_runs_and_resumes(tmp_path, cache):
-    folder = conducted("small_attack", tmp_path / "study")
+    folder = run_to("small_attack", tmp_path / "study")
     rows = check("small_attack", folder)
-    assert conducted("small_attack", tmp_path / "study") == folder
+    assert run_to("small_attack", tmp_path / "study") == folder
     assert read(folder) == rows
     original = small_sprites_apart()
     points = torch.arange(len(original))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from axiswise.report.figures._style import MUTED, WIDTH, picture
 from axiswise.report.figures.images import mosaic
-from axiswise.report.figures.style import MUTED, WIDTH, picture
 
 
 @picture

@@ -15,9 +15,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from axiswise.records import mean_interval
-from axiswise.report.figures.style import ACCENT, MUTED, SEQUENCE, WIDTH, picture
-from axiswise.report.sections import TRAILING, label, setting
+from axiswise.report._sections import TRAILING, label, setting
+from axiswise.report.figures._style import ACCENT, MUTED, SEQUENCE, WIDTH, picture
+from axiswise.statistics import mean_interval
 
 PALETTE = ("#2b6cb0", "#d9622b", "#2f9e77", "#b5579c", "#d69e2e", "#4fb3d9", "#6b5bb5", "#7b8794")
 DECADE = 10.0

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from axiswise.report.figures.style import INK, MUTED, RULE, SEQUENCE, WIDTH, picture, tight
+from axiswise.report.figures._style import INK, MUTED, RULE, SEQUENCE, WIDTH, picture, tight
 
 CORNERS = ("#2a3f9d", "#e23d75", "#12b3a0", "#fbc740")  # of the factor square: (0, 0), (1, 0), (0, 1), (1, 1)
 

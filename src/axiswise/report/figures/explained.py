@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
+from axiswise.report._sections import setting
+from axiswise.report.figures._style import ACCENT, INK, MUTED, RULE, SEQUENCE, WIDTH, picture, tight
 from axiswise.report.figures.images import mosaic
-from axiswise.report.figures.style import ACCENT, INK, MUTED, RULE, SEQUENCE, WIDTH, picture, tight
-from axiswise.report.sections import setting
 
 PASSIVE, SECOND = "#c3cad2", "#d9622b"
 HALF = (4.6, 3.1)  # inches of a picture that has another beside it

@@ -10,7 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from axiswise.report.figures.style import INK, MUTED, SEQUENCE, picture
+from axiswise.report.figures._style import INK, MUTED, SEQUENCE, picture
 
 CELL, WIDEST = 0.52, 14.0  # inches
 NUMBERS = 24  # latents that leave room for numbers

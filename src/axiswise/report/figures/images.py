@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from axiswise.report.figures.style import INK, MUTED, WIDTH, picture, tight
-from axiswise.report.sections import number
+from axiswise.report._sections import number
+from axiswise.report.figures._style import INK, MUTED, WIDTH, picture, tight
 
 
 @picture

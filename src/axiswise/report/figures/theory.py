@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from axiswise.report.figures._style import ACCENT, INK, MUTED, WIDTH, picture
 from axiswise.report.figures.charts import PALETTE
-from axiswise.report.figures.style import ACCENT, INK, MUTED, WIDTH, picture
 
 BRANCHES_APART = 8  # more than these are drawn as one band
 LEGEND = {"fontsize": 8, "handlelength": 1.4, "frameon": True, "framealpha": 0.85, "edgecolor": "none"}

@@ -1,0 +1,143 @@
+"""The commands of this package: `axiswise verify`, `axiswise gallery`, and the claims that `axiswise list` shows."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from axiswise.errors import AxiswiseError
+
+if TYPE_CHECKING:  # they import PyTorch
+    from axiswise.studies import Cost
+    from axiswise_papers._verify import Judged
+
+MARKS = {
+    "holds": "green",
+    "holds corrected": "green",
+    "does not hold": "red",
+    "undecided": "yellow",
+    "not run here": "dim",
+    "ran": "dim",
+}
+
+
+def verify(
+    claims: Annotated[
+        list[str] | None,
+        typer.Argument(help="Ids of claims, or of papers such as sikka; all of them if none is given."),
+    ] = None,
+    scale: Annotated[str, typer.Option(help="smoke (seconds), default, or paper (the published setting).")] = "default",
+    out: Annotated[Path | None, typer.Option(help="Folder for the studies; runs/verify-SCALE if not given.")] = None,
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that share a study; one for each core if not given.")
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Committed results, for claims that were run on a GPU.")] = Path(
+        "results"
+    ),
+    long: Annotated[bool, typer.Option("--long", help="Print every finding, not only the one that decides.")] = False,
+    json: Annotated[Path | None, typer.Option("--json", help="Write verdicts and findings to this file.")] = None,
+    publish: Annotated[
+        Path | None, typer.Option(help="Copy verdicts and compact records here, for `axiswise gallery`.")
+    ] = None,
+) -> None:
+    """Run the papers' claims: published beside ours, with a verdict each. The same command resumes.
+
+    The exit code is 1 if a claim that should hold does not.
+    """
+    from axiswise.cli import interrupted, shown_on
+    from axiswise.studies import SCALES
+    from axiswise_papers import _verify as verification
+    from axiswise_papers.ledger import CLAIMS, STUDIES
+
+    if scale not in SCALES:
+        raise AxiswiseError(f"--scale must be one of {', '.join(SCALES)}. Got {scale!r}.")
+    if publish is not None and claims:
+        raise AxiswiseError(f"--publish keeps the verdicts of all claims together. Got {', '.join(claims)}.")
+    wanted = verification.chosen(CLAIMS, claims or [])
+    console = Console(highlight=False, soft_wrap=True)
+    folder = out or Path("runs") / f"verify-{scale}"
+    settings = {"device": device, "workers": workers, "results": results if results.is_dir() else None}
+    judged = []
+    try:
+        for each in verification.verify(
+            wanted, STUDIES, scale, folder, **settings, progress=shown_on(console), log=console.print
+        ):
+            judged.append(each)
+            _show(console, each, long=long)
+    except KeyboardInterrupt:
+        raise interrupted() from None
+    counts = {verdict: sum(each.verdict == verdict for each in judged) for verdict in MARKS}
+    total = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    console.print(f"\n{len(judged)} claims: {total}")
+    about = {"command": " ".join(["axiswise verify", *(claims or []), f"--scale {scale} --device {device}"])}
+    about |= {"scale": scale, "device": device}
+    if publish is not None:
+        from axiswise_papers._gallery import VERDICTS
+        from axiswise_papers._gallery import publish as copied
+
+        trained = dict.fromkeys(part.study for claim in wanted for part in claim.trained)
+        for path in copied(folder, publish, list(trained)):
+            console.print(f"records: {path}")
+        verification.write(publish / VERDICTS, judged, about)
+    if json is not None:
+        verification.write(json, judged, about)
+        console.print(f"verdicts: {json}")
+    unexpected = [each.claim.id for each in judged if not each.expected]
+    if unexpected:
+        typer.echo(f"axiswise: claims that should hold do not: {', '.join(unexpected)}", err=True)
+        raise typer.Exit(1)
+
+
+def _show(console: Console, each: "Judged", *, long: bool) -> None:
+    """Prints a claim: what is published, what was found, and the verdict."""
+    from rich.markup import escape
+
+    from axiswise_papers._verify import phrase, summary
+
+    mark = MARKS[each.verdict]
+    console.print(f"[bold]{each.claim.id:24}[/bold] [{mark}]{each.verdict}[/{mark}] {each.seconds:8.1f} s")
+    console.print(f"    published  {escape(each.claim.published)}")
+    if long:
+        for finding in each.findings:
+            printed = f" (published: {finding.published})" if finding.published else ""
+            console.print(f"    {finding.decision:12} {escape(finding.what)}: {escape(phrase(finding) + printed)}")
+    elif each.findings:
+        console.print(f"    found      {escape(summary(each))}")
+    for note in each.notes:
+        console.print(f"    note       {escape(note)}")
+    for erratum in each.claim.errata:
+        console.print(f"    corrected  {escape(erratum.right)}")
+    if each.verdict in ("does not hold", "undecided") and each.claim.falls_short:
+        console.print(f"    because    {escape(each.claim.falls_short)}")
+
+
+def gallery(
+    results: Annotated[Path, typer.Argument(help="A folder that `axiswise verify --publish` wrote.")] = Path("results"),
+) -> None:
+    """Draw one page of all papers, claims, tables and figures, and list their errata."""
+    from axiswise.records import write_bytes
+    from axiswise_papers._gallery import errata, write_gallery
+    from axiswise_papers.ledger import CLAIMS
+
+    typer.echo(f"gallery: {write_gallery(results, CLAIMS)}")
+    write_bytes(results / "errata.md", errata(CLAIMS).encode())
+    typer.echo(f"errata: {results / 'errata.md'}")
+
+
+def claims() -> "list[dict[str, str | Cost]]":
+    """The claims, for `axiswise list`."""
+    from axiswise_papers._costs import claim_cost
+    from axiswise_papers.ledger import CLAIMS
+
+    return [
+        {
+            "claim": claim.id,
+            "kind": claim.kind,
+            "cpu": claim_cost(claim, "cpu"),
+            "gpu": claim_cost(claim, "gpu"),
+            "title": claim.title,
+        }
+        for claim in CLAIMS
+    ]

@@ -1,0 +1,286 @@
+"""One page of all papers: claims with their verdicts, and every table and figure, drawn from committed records.
+
+The folder of results holds ``verdicts.json``, as ``axiswise verify --publish`` writes it, and a compact copy of the
+records of each study in ``PAPER/STUDY``.
+"""
+
+import math
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from axiswise.errors import AxiswiseError
+from axiswise.records import read_json, read_rows, write_bytes, write_json
+from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
+from axiswise_papers._claim import Claim, Finding
+from axiswise_papers._verify import FORMAT, by_weight, phrase
+
+VERDICTS, PAGE = "verdicts.json", "gallery.html"
+ARRAYS = ("codes", "reconstructions")  # what figures are drawn from besides rows
+SMALL = 1 << 18  # bytes of such a file that are worth keeping
+KINDS = ("holds", "holds corrected", "does not hold", "undecided", "not run here")
+Figures = Mapping[str, Callable[[Path], dict[str, bytes]]]
+"""For each study of a paper, a function of its folder that draws its pictures, by file name."""
+
+
+class Paper(NamedTuple):
+    """A paper: its folder here, the prefix of its claims, and how it is cited."""
+
+    name: str
+    prefix: str
+    citation: str
+
+
+PAPERS = (
+    Paper("sikka2019", "sikka", "Sikka, Zhong, Yin and Pehlevan, A closer look at disentangling in β-VAE, 2019"),
+    Paper(
+        "mathieu2019",
+        "mathieu",
+        "Mathieu, Rainforth, Siddharth and Teh, Disentangling disentanglement in variational autoencoders, 2019",
+    ),
+    Paper(
+        "rolinek2019",
+        "rolinek",
+        "Rolinek, Zietlow and Martius, Variational autoencoders pursue PCA directions (by accident), 2019",
+    ),
+    Paper(
+        "allen2024",
+        "allen",
+        "Allen, Unpicking data at the seams: VAEs, disentanglement and independent components, 2024",
+    ),
+    Paper(
+        "zietlow2021",
+        "zietlow",
+        "Zietlow, Rolinek and Martius, Demystifying inductive biases for β-VAE based architectures, 2021",
+    ),
+)
+
+
+def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> list[Path]:
+    """Copies the records of studies, and what small arrays their figures need, without any weights.
+
+    Arguments:
+        runs: Folder of the studies, one each, as `verify` leaves it.
+        results: Folder to copy into: ``PAPER/STUDY``.
+        studies: Names of the studies, paper.study.
+
+    Returns:
+        The folders that were written.
+    """
+    written = []
+    for name in studies:
+        source, target = Path(runs) / name, Path(results, *name.split("."))
+        if not (source / "study.json").is_file():
+            continue
+        if target.exists():
+            for path in list(target.rglob("records.jsonl")):
+                shutil.rmtree(path.parent)
+        about = read_json(source / "study.json", "axiswise-study-1")
+        kept = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
+        write_json(target / "study.json", {key: about[key] for key in kept if key in about})
+        for path in source.rglob("records.jsonl"):
+            own = target / path.parent.relative_to(source)
+            arrays = [path.parent / "arrays" / f"{array}.safetensors" for array in ARRAYS]
+            small = [file for file in arrays if file.is_file() and file.stat().st_size <= SMALL]
+            for file in (path, path.parent / "run.json", *small):
+                write_bytes(own / file.relative_to(path.parent), file.read_bytes())
+        written.append(target)
+    return written
+
+
+def write_gallery(results: str | Path, claims: Sequence[Claim]) -> Path:
+    """Draws every figure from the records under a folder of results and writes one self-contained page of it all.
+
+    The pictures are also written beside the records that they were drawn from.
+
+    Arguments:
+        results: The folder, with ``verdicts.json``.
+        claims: The ledger, for what is wrong in print.
+
+    Example:
+        >>> write_gallery("/nowhere", [])
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: Expected a folder of results with a verdicts.json, as `axiswise verify --json`...
+    """
+    results = Path(results)
+    if not (results / VERDICTS).is_file():
+        raise AxiswiseError(
+            f"Expected a folder of results with a {VERDICTS}, as `axiswise verify --json` writes it. Got {results}."
+        )
+    verdicts = read_json(results / VERDICTS, FORMAT)
+    page = whole_page(
+        "Five papers, run",
+        _header(verdicts),
+        element("nav", *(element("a", paper.name, href=f"#{paper.name}") for paper in PAPERS)),
+        *(_paper(paper, verdicts, results, claims) for paper in PAPERS),
+        _footer(verdicts),
+    )
+    write_bytes(results / PAGE, page.encode("utf-8"))
+    return results / PAGE
+
+
+def summary_table(verdicts: Mapping[str, Any]) -> str:
+    """The README's table: for each paper, how many claims have which verdict.
+
+    Arguments:
+        verdicts: What ``verdicts.json`` holds.
+    """
+    lines = ["| paper | claims | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 2) + "|"]
+    for paper in PAPERS:
+        found = [claim["verdict"] for claim in _of(paper, verdicts)]
+        counts = " | ".join(str(found.count(kind) or "–") for kind in KINDS)
+        lines.append(f"| {paper.name} | {len(found)} | {counts} |")
+    return "\n".join(lines)
+
+
+def errata(claims: Sequence[Claim]) -> str:
+    """The errata of the five papers, as a Markdown page.
+
+    Arguments:
+        claims: The ledger.
+    """
+    lines = [
+        "# Errata of the five papers",
+        "",
+        "Where a printed statement is wrong, misprinted or says too much, axiswise checks a corrected one. This page",
+        "is generated from the claims (`axiswise report results --gallery`); each entry names what shows it.",
+    ]
+    for paper in PAPERS:
+        own = [claim for claim in claims if claim.id.startswith(f"{paper.prefix}.") and claim.errata]
+        if not own:
+            continue
+        lines += ["", f"## {paper.citation}"]
+        for claim in own:
+            for erratum in claim.errata:
+                lines += [
+                    "",
+                    f"**{erratum.place}** (`{claim.id}`)",
+                    "",
+                    f"- Printed: {erratum.printed}",
+                    f"- Right: {erratum.right}",
+                    f"- Evidence: {erratum.counterexample}",
+                    f"- Shown by: `{erratum.test}`",
+                ]
+    return "\n".join(lines) + "\n"
+
+
+def _of(paper: Paper, verdicts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [claim for claim in verdicts["claims"] if claim["id"].startswith(f"{paper.prefix}.")]
+
+
+def _header(verdicts: Mapping[str, Any]) -> Markup:
+    found = [claim["verdict"] for claim in verdicts["claims"]]
+    facts = {"claims": len(found)} | {kind: found.count(kind) for kind in KINDS if kind in found}
+    pairs = (element("div", element("dt", name), element("dd", str(count))) for name, count in facts.items())
+    lead = (
+        "Everything that five papers on disentanglement in variational autoencoders define, claim and measure, run and "
+        "judged: what is published beside what was found, with its 95 % interval."
+    )
+    how = (
+        "Corrected means that what is printed is wrong or says too much, and that the statement under Errata holds in "
+        "its place. In pictures pale points are seeds, and bold ones their mean with its 95 % Student t interval."
+    )
+    return element(
+        "header",
+        element("h1", "Five papers, run"),
+        element("p", lead, class_="lead"),
+        element("p", how, class_="note"),
+        element("dl", *pairs, class_="facts"),
+    )
+
+
+def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Sequence[Claim]) -> Markup:
+    own = [claim for claim in claims if claim.id.startswith(f"{paper.prefix}.")]
+    wrong = [(claim, erratum) for claim in own for erratum in claim.errata]
+    rows = [
+        [
+            element("code", claim["id"]),
+            claim["title"],
+            claim["published"],
+            _found(claim),
+            element("span", claim["verdict"], class_="verdict"),
+            f"{claim['seconds']:.1f} s",
+        ]
+        for claim in _of(paper, verdicts)
+    ]
+    corrected = table(
+        ["claim", "place", "printed", "right", "evidence"],
+        [
+            [element("code", claim.id), erratum.place, erratum.printed, erratum.right, erratum.counterexample]
+            for claim, erratum in wrong
+        ],
+        "scroll prose",
+    )
+    return element(
+        "section",
+        element("h2", paper.citation),
+        table(["id", "claim", "published", "found", "verdict", "time"], rows, "scroll prose"),
+        *(_study(paper, folder, results) for folder in _folders(results / paper.name, _figures_of(paper))),
+        join(element("h3", "Errata"), corrected) if wrong else Markup(),
+        id=paper.name,
+    )
+
+
+def _found(claim: Mapping[str, Any]) -> Markup:
+    """Every finding of a claim: the one that says most in sight, the others folded away."""
+    stored: list[dict[str, Any]] = [
+        {key: math.nan if value is None else value for key, value in finding.items()} for finding in claim["findings"]
+    ]
+    lines = []
+    for shown in by_weight([Finding(**known) for known in stored]):
+        mark = "" if shown.decision == "holds" else f"{shown.decision}: "
+        lines.append(element("div", f"{mark}{shown.what}: {phrase(shown)}"))
+    notes = [element("div", note, class_="note") for note in claim["notes"]]
+    if claim["falls_short"] and claim["verdict"] in ("does not hold", "undecided"):
+        notes.append(element("div", claim["falls_short"], class_="note"))
+    folded = element("details", element("summary", f"{len(lines) - 1} more"), *lines[1:]) if len(lines) > 1 else ""
+    return join(*lines[:1], folded or Markup(), *notes)
+
+
+def _folders(folder: Path, drawn: Figures) -> list[Path]:
+    return sorted(path.parent for path in folder.glob("*/study.json") if path.parent.name in drawn)
+
+
+def _study(paper: Paper, folder: Path, results: Path) -> Markup:
+    about = read_json(folder / "study.json", "axiswise-study-1")
+    pictures = _figures_of(paper)[folder.name](folder)
+    for name, png in pictures.items():
+        write_bytes(folder / name, png)
+    found = {path: read_rows(path) for path in sorted(folder.rglob("records.jsonl"))}
+    rows = [row for own in found.values() for row in own]
+    members = {(path, row["member"]) for path, own in found.items() for row in own}  # one setting, several datasets
+    seeds = {row["seed"] for row in rows}
+    devices = ", ".join(sorted({str(row.get("device", "")) for row in rows}))
+    made = f"{len(members)} members, {len(seeds)} seeds, {devices}, scale {about['scale']}; made by "
+    links = []
+    for path in found:
+        name = path.parent.relative_to(folder).as_posix()
+        links += [" ", element("a", name, href=quote(path.relative_to(results).as_posix()))]
+    captions = {name: Path(name).stem.replace("_", " ").replace("-", " ") for name in pictures} | _captions_of(paper)
+    shown = (figure(Picture(name, png, captions[name], f"{about['title']}: {name}")) for name, png in pictures.items())
+    return join(
+        element("h3", about["title"]),
+        element("p", made, element("code", about["command"]), ". Records:", *links, class_="note"),
+        element("div", *shown, class_="figures"),
+    )
+
+
+def _figures_of(paper: Paper) -> Figures:
+    return import_module(f"axiswise_papers.{paper.name}.figures").FIGURES
+
+
+def _captions_of(paper: Paper) -> dict[str, str]:
+    return import_module(f"axiswise_papers.{paper.name}.figures").CAPTIONS
+
+
+def _footer(verdicts: Mapping[str, Any]) -> Markup:
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(verdicts["versions"].items()))
+    return element(
+        "footer",
+        element("h2", "Where this comes from"),
+        element("p", "Verdicts made by ", element("code", verdicts["command"]), f" on {verdicts['device']}."),
+        element("p", f"Versions: {versions}."),
+    )

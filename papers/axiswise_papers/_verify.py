@@ -1,0 +1,301 @@
+"""Runs claims and judges them: exact ones by computation, trained ones by the records of their studies."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from axiswise.engines import run_study
+from axiswise.errors import AxiswiseError, StudyIncomplete
+from axiswise.population import Progress
+from axiswise.records import read_json, read_rows, versions, write_json
+from axiswise.studies import Scale
+from axiswise_papers._claim import Claim, Finding, Rows, Training
+
+FORMAT = "axiswise-verdicts-1"
+Verdict = Literal["holds", "holds corrected", "does not hold", "undecided", "not run here", "ran"]
+"""What is said of a claim; "ran" is all that the smoke scale can say of trained models."""
+GPU, FAILED, NO_DATA = "needs a GPU", "could not be run", "needs data"
+
+
+class Judged(NamedTuple):
+    """A claim and what was found.
+
+    Arguments:
+        claim: The claim.
+        verdict: What is said of it.
+        findings: What it rests on.
+        seconds: Time it took: of exact checks, and of training and measuring the members it looks at.
+        notes: What was not run and why, and where records come from that were not made here.
+        expected: Whether the verdict is one that the claim should have at this scale.
+    """
+
+    claim: Claim
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    seconds: float
+    notes: tuple[str, ...]
+    expected: bool
+
+
+def chosen(claims: Sequence[Claim], names: Sequence[str]) -> list[Claim]:
+    """The claims of those ids, or of papers whose ids begin so; all of them if none is named.
+
+    Example:
+        >>> from axiswise_papers.ledger import CLAIMS
+        >>> [claim.id for claim in chosen(CLAIMS, ["sikka.prop1", "sikka.prop2"])]
+        ['sikka.prop1', 'sikka.prop2']
+    """
+    found = [claim for claim in claims if not names or any(_named(claim, name) for name in names)]
+    unknown = [name for name in names if not any(_named(claim, name) for claim in claims)]
+    if unknown:
+        known = ", ".join(claim.id for claim in claims)
+        raise AxiswiseError(f"Expected ids of claims, or of papers ({known}). Got {', '.join(unknown)}.")
+    return found
+
+
+def _named(claim: Claim, name: str) -> bool:
+    return claim.id == name or claim.id.partition(".")[0] == name
+
+
+def verify(
+    claims: Sequence[Claim],
+    studies: Mapping[str, Any],
+    scale: Scale,
+    out: str | Path,
+    *,
+    device: str = "cpu",
+    workers: int | None = None,
+    results: str | Path | None = None,
+    progress: Progress | None = None,
+    log: Callable[[str], None] = lambda line: None,
+) -> Iterator[Judged]:
+    """Trains what the claims need, and judges them one after another.
+
+    The same call resumes: studies are kept in the folder, and exact checks are made again, which gives the same.
+
+    Arguments:
+        claims: The claims.
+        studies: All studies by name.
+        scale: "smoke" (everything runs, trained claims are not judged), "default" or "paper".
+        out: Folder for the studies, one each.
+        device: Where to train. On a CPU, claims that need a GPU are judged by `results` or not at all.
+        workers: Processes, as for `engines.conduct`.
+        results: Folder of committed results, for claims that were run on a GPU.
+        progress: Told how far the training of a study is.
+        log: Told what begins.
+    """
+    out, results = Path(out), Path(results) if results is not None else None
+    problems: dict[str, str] = {}
+    for name in _needed(claims, scale, device):
+        log(f"study {name}")
+        try:
+            run_study(
+                studies[name], scale, out / name, name=name, device=device, workers=workers, progress=progress, log=log
+            )
+        except StudyIncomplete as error:
+            problems[name] = str(error)
+            log(f"{name}: {error}")
+    for claim in claims:
+        yield _judged(claim, scale, out, device, results, problems)
+
+
+def _needed(claims: Iterable[Claim], scale: Scale, device: str) -> list[str]:
+    """The studies that must be conducted here, each once."""
+    parts = (part for claim in claims for part in claim.trained)
+    return list(dict.fromkeys(part.study for part in parts if _runs_here(part, scale, device)))
+
+
+def _runs_here(part: Training, scale: Scale, device: str) -> bool:
+    return scale == "smoke" or not part.gpu or device != "cpu"
+
+
+def _judged(
+    claim: Claim, scale: Scale, out: Path, device: str, results: Path | None, problems: Mapping[str, str]
+) -> Judged:
+    began = time.perf_counter()
+    findings, notes = list(claim.exact()) if claim.exact else [], []
+    seconds = time.perf_counter() - began if claim.exact else 0.0
+    absent = False
+    for part in claim.trained:
+        folder = out / part.study
+        if not _runs_here(part, scale, device):
+            kept = results / part.results if results is not None and part.results else None
+            if kept is None or not kept.is_dir():
+                notes.append(f"{part.study}: {GPU}")
+                absent = True
+                continue
+            folder = kept
+            notes.append(f"{part.study}: from {kept}, {_made_on(kept)}")
+        if part.study in problems:
+            notes.append(f"{part.study} {FAILED}: {problems[part.study]}")
+            absent = True
+            continue
+        rows = rows_of(folder, part.runs)
+        if not rows:
+            notes.append(f"{part.study}: {NO_DATA} ({_skipped(folder)})")
+            absent = True
+            continue
+        seconds += _time(rows)
+        judged = list(part.judge(rows))
+        if scale != "smoke":
+            findings += judged
+    return _verdict(claim, scale, findings, seconds, notes, absent=absent)
+
+
+def _verdict(
+    claim: Claim, scale: Scale, findings: Sequence[Finding], seconds: float, notes: Sequence[str], *, absent: bool
+) -> Judged:
+    decisions = {finding.decision for finding in findings}
+    broken = any(FAILED in note for note in notes)
+    if "contradicted" in decisions:
+        verdict = "does not hold"
+    elif "undecided" in decisions:
+        verdict = "undecided"
+    elif not findings:
+        verdict = "not run here" if absent else "ran"
+    else:
+        verdict = "holds corrected" if claim.errata else "holds"
+    expected = not broken and (verdict not in ("does not hold", "undecided") or bool(claim.falls_short))
+    if scale == "smoke" and any(finding.decision != "holds" for finding in findings):
+        expected = False
+    return Judged(claim, verdict, tuple(findings), seconds, tuple(notes), expected)
+
+
+def rows_of(folder: Path, groups: Sequence[str] = ()) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a study's folder by run; only of runs of those groups, if any are named.
+
+    Arguments:
+        folder: The study's folder, or a compact copy of it.
+        groups: Parts of the names of runs before their slash.
+    """
+    found = {}
+    for path in sorted(folder.rglob("records.jsonl")):
+        name = path.parent.relative_to(folder).as_posix()
+        if not groups or name.partition("/")[0] in groups:
+            last = {(row["member"], row["measure"]): row for row in read_rows(path)}
+            found[name] = list(last.values())
+    return found
+
+
+def _time(rows: Rows) -> float:
+    """Seconds that the members took to train, each counted once."""
+    members = {(run, row["member"]): row.get("training_seconds") or 0.0 for run, found in rows.items() for row in found}
+    return math.fsum(members.values())
+
+
+def _made_on(folder: Path) -> str:
+    """The device that committed records were made on."""
+    devices = {str(row.get("device", "?")) for rows in rows_of(folder).values() for row in rows}
+    return "made on " + ", ".join(sorted(devices)) if devices else "no records"
+
+
+def _skipped(folder: Path) -> str:
+    if not (folder / "study.json").exists():
+        return "no records"
+    skipped = read_json(folder / "study.json", "axiswise-study-1").get("skipped", {})
+    return "; ".join(dict.fromkeys(skipped.values())) or "no records"
+
+
+def summary(judged: Judged) -> str:
+    """What was found, in a line: the finding that says most.
+
+    Example:
+        >>> from axiswise_papers._claim import within
+        >>> from axiswise_papers.ledger import CLAIMS
+        >>> found = (within("first", 1e-15, 1e-12), within("second", 5e-13, 1e-12))
+        >>> summary(Judged(CLAIMS[0], "holds", found, 0.1, (), True))
+        'second: 5e-13, at most 1e-12 (1 more)'
+    """
+    if not judged.findings:
+        return "; ".join(judged.notes)
+    shown, *_ = by_weight(judged.findings)
+    more = len(judged.findings) - 1
+    return f"{shown.what}: {phrase(shown)}" + (f" ({more} more)" if more else "")
+
+
+def by_weight(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings by what they say: what is contradicted, what is undecided, intervals, then exact ones near their limit.
+
+    Example:
+        >>> exact = Finding("exact", "at most 1", 0.5, math.nan, math.nan, "holds")
+        >>> trained = Finding("trained", "below 0", -0.2, -0.3, -0.1, "holds")
+        >>> unclear = Finding("unclear", "below 0", -0.2, -0.5, 0.1, "undecided")
+        >>> [finding.what for finding in by_weight([exact, trained, unclear])]
+        ['unclear', 'trained', 'exact']
+    """
+    order = ("contradicted", "undecided", "holds")
+    return sorted(findings, key=lambda finding: (order.index(finding.decision), -_tightness(finding)))
+
+
+def phrase(finding: Finding) -> str:
+    """A finding's number, interval and rule.
+
+    Example:
+        >>> phrase(Finding("DtO", "below 0", -0.25, -0.5, -0.1, "holds"))
+        '−0.25 [−0.5, −0.1], below 0'
+    """
+    if math.isnan(finding.estimate):
+        return finding.rule if finding.decision == "holds" else f"not so: {finding.rule}"
+    number = _signed(finding.estimate)
+    if not math.isnan(finding.low):
+        number += f" [{_signed(finding.low)}, {_signed(finding.high)}]"
+    return f"{number}, {finding.rule}"
+
+
+def _signed(value: float) -> str:
+    """Three digits, with a minus rather than a hyphen before them."""
+    return ("−" if value < 0 else "") + f"{abs(value):.3g}"
+
+
+def _tightness(finding: Finding) -> float:
+    """How close an exact finding comes to its limit; findings with intervals come first."""
+    if not math.isnan(finding.low):
+        return math.inf
+    limit = finding.rule.removeprefix("at most ")
+    try:
+        return abs(finding.estimate) / float(limit)
+    except (ValueError, ZeroDivisionError):
+        return -1.0
+
+
+def write(path: str | Path, judged: Sequence[Judged], about: Mapping[str, Any]) -> None:
+    """Writes verdicts and findings to a JSON file, atomically.
+
+    Arguments:
+        path: The file.
+        judged: The claims.
+        about: What made it: the command, the scale, the device.
+    """
+    write_json(
+        Path(path),
+        {
+            "format": FORMAT,
+            **about,
+            "versions": versions(),
+            "claims": [
+                {
+                    "id": each.claim.id,
+                    "kind": each.claim.kind,
+                    "title": each.claim.title,
+                    "published": each.claim.published,
+                    "rule": each.claim.rule,
+                    "verdict": each.verdict,
+                    "expected": each.expected,
+                    "falls_short": each.claim.falls_short,
+                    "seconds": round(each.seconds, 2),
+                    "notes": list(each.notes),
+                    "findings": [_plain(finding) for finding in each.findings],
+                }
+                for each in judged
+            ],
+        },
+    )
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in finding._asdict().items()
+    }

@@ -1,0 +1,608 @@
+"""The claims of mathieu2019, one for each row of the ledger, and the rules that trained ones are judged by.
+
+The paper prints its results as pictures and words, so that rules are directions and bounds of ours. They were fixed
+before the first run at the default scale; runs of three seeds, to choose steps and weights, came before. Differences
+are paired by seed, and every interval is Student's t over seeds. A direction over a whole grid is as good as its worst
+place, and that is its finding.
+"""
+
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from axiswise.evaluation import name_of
+from axiswise.statistics import Interval, bootstrap, compare, compare_paired, mean_interval
+from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
+from axiswise_papers.mathieu2019 import exact
+from axiswise_papers.mathieu2019.measures import BATCHES
+from axiswise_papers.mathieu2019.studies import (
+    ALPHAS,
+    BETAS,
+    DEGREES,
+    ENTROPY_BETAS,
+    ESTIMATOR_BETAS,
+    NEAR_DISCREPANCY,
+    SPARSITY_ALPHAS,
+    SPARSITY_BETAS,
+    SPRITES_BETAS,
+    SQUARED_DISCREPANCY,
+)
+
+EXACT_TESTS = "tests/papers/mathieu2019/test_exact.py::test_exact_claims_hold"
+SAME = 0.1  # nats within which L_{H,β} and the β-VAE may differ, on average over seeds
+SUM_IS_MEAN = 0.05  # nats, likewise, of the printed sum at α / B and the mean at α
+GAIN = 0.05  # of the FactorVAE score, below which β > 1 counts as no gain
+SPREAD = 0.05  # standard deviation of the FactorVAE score over seeds that counts as large
+MINOR = 0.05  # share of the reconstruction that counts as a minor penalty
+Values = Mapping[int, float]
+Cells = Mapping[tuple[float, float], Values]
+"""A quantity by (α, β), then by seed."""
+
+
+def published(section: str) -> dict[str, Any]:
+    """What a section of ``published.toml`` says.
+
+    Example:
+        >>> published("mixture")["variance"], published("contrary")["vae"]["mean"]
+        (0.03, 0.21)
+    """
+    text = files("axiswise_papers.mathieu2019").joinpath("published.toml").read_text("utf-8")
+    return tomllib.loads(text)[section]
+
+
+def judge_objective(rows: Rows) -> Iterator[Finding]:
+    """Every divergence with and without its term, and L_{H,β} beside the β-VAE."""
+    own: dict[str, tuple[str, str | None]] = {
+        "inclusive-mean": ("overlap", "inclusive"),
+        "inclusive-sum": ("overlap", "inclusive"),
+        "exclusive": ("overlap", "exclusive"),
+        "mmd-1": (name_of(NEAR_DISCREPANCY), None),
+        "mmd-2": (name_of(SQUARED_DISCREPANCY), None),
+        "moments": ("moments", None),
+    }
+    for name, (measure, field) in own.items():
+        with_it, without = (_values(rows, f"divergences/{run}", measure, field) for run in (name, "none"))
+        yield below(f"{name}: its own divergence with α, less without", _difference(with_it, without), 0.0)
+    summed, averaged = (
+        _values(rows, f"divergences/inclusive-{form}", "overlap", "inclusive") for form in ("sum", "mean")
+    )
+    yield from _alike("KL(p ‖ q) by the sum at α / B, less by the mean at α", summed, averaged, SUM_IS_MEAN)
+    low, high = ENTROPY_BETAS
+    ours, usual = "entropy/entropy-regularised", "entropy/beta-vae"
+    less, more = (_values(rows, ours, "overlap", beta=beta) for beta in (high, low))
+    yield below(f"L_H: I(x; z) at β = {high:g}, less at {low:g}", _difference(less, more), 0.0)
+    for what, measure, field, shift in (
+        ("I(x; z)", "overlap", None, 0.0),
+        ("reconstruction", "elbo", "reconstruction", 0.0),
+        ("mean log σ², − log β", "mean_log_variance", None, math.log(high)),
+    ):
+        first, second = (_values(rows, run, measure, field, beta=high) for run in (ours, usual))
+        moved = {seed: value + shift for seed, value in second.items()}
+        yield from _alike(f"{what} of L_H less that of the β-VAE, β = {high:g}", first, moved, SAME)
+
+
+def judge_figure_3(rows: Rows) -> Iterator[Finding]:
+    """The four directions of Figure 3."""
+    together = [row for own in rows.values() for row in own]
+    information, inclusive = cells(together, "overlap"), cells(together, "overlap", "inclusive")
+    share = cells(together, "largest_mode")
+    low, high, strong = BETAS[0], BETAS[-1], ALPHAS[-1]
+    best = min(BETAS[:-1], key=lambda beta: _mean(inclusive.get((0.0, beta), {})).estimate)
+    yield _worst(
+        below(
+            f"overlap grows: I(x; z) at β = {high:g} less at {low:g}, α = {alpha:g}",
+            _difference(information.get((alpha, high), {}), information.get((alpha, low), {})),
+            0.0,
+        )
+        for alpha in ALPHAS
+    )
+    yield _worst(
+        below(
+            f"α improves the match: KL(p ‖ q) at α = {strong:g} less at 0, β = {beta:g}",
+            _difference(inclusive.get((strong, beta), {}), inclusive.get((0.0, beta), {})),
+            0.0,
+        )
+        for beta in BETAS
+    )
+    yield above(
+        f"too large a β worsens it: KL(p ‖ q) at β = {high:g} less at {best:g}, α = 0",
+        _difference(inclusive.get((0.0, high), {}), inclusive.get((0.0, best), {})),
+        0.0,
+    )
+    yield _worst(
+        below(
+            f"no collapse: share of the most popular of four modes, α = {strong:g}, β = {beta:g}",
+            _mean(share.get((strong, beta), {})),
+            0.5,
+        )
+        for beta in BETAS
+    )
+
+
+def judge_appendix_c(rows: Rows) -> Iterator[Finding]:
+    """The estimator (10) against the entropy over the whole set, at the same samples."""
+    run, few, much = "estimator/pinwheel", *ESTIMATOR_BETAS
+    falls, biased = [], []
+    for beta in ESTIMATOR_BETAS:
+        truth = _values(rows, run, "batch_estimates", beta=beta)
+        found = [_values(rows, run, "batch_estimates", "entropy", beta=beta, place=b) for b in range(len(BATCHES))]
+        for (small, first), (large, second) in pairwise(zip(BATCHES, found, strict=True)):
+            what = f"EĤ at B = {large} less at {small}, β = {beta:g}"
+            falls.append(below(what, _difference(second, first), 0.0))
+        for batch, estimate in zip(BATCHES, found, strict=True):
+            biased.append(above(f"EĤ less H at B = {batch}, β = {beta:g}", _difference(estimate, truth), 0.0))
+    yield _worst(falls)
+    yield _worst(biased)
+    yield _worst(
+        below(
+            f"most that Ĥ exceeds its ceiling by, B = {batch}, β = {beta:g}",
+            _mean(_values(rows, run, "batch_estimates", "excess", beta=beta, place=place)),
+            1e-6,
+        )
+        for place, batch in enumerate(BATCHES)
+        for beta in ESTIMATOR_BETAS
+    )
+    yield above(f"KL(q ‖ p), β = {much:g}", _mean(_values(rows, run, "batch_estimates", "divergence", beta=much)), 0.0)
+    negative = _values(rows, run, "batch_estimates", "negative", beta=much, place=1)
+    yield above(f"share of its estimates below 0, B = {BATCHES[1]}, β = {much:g}", _mean(negative), 0.1)
+    ceilings = {beta: _values(rows, run, "batch_estimates", "ceiling", beta=beta) for beta in ESTIMATOR_BETAS}
+    near = _values(rows, run, "batch_estimates", "entropy", beta=few, place=0)
+    far = _values(rows, run, "batch_estimates", "entropy", beta=much, place=1)
+    yield below(f"hardly any overlap: ceiling less EĤ, B = {BATCHES[0]}", _difference(ceilings[few], near), 0.05)
+    yield above(f"much overlap: ceiling less EĤ, B = {BATCHES[1]} = n / 128", _difference(ceilings[much], far), 1.0)
+
+
+def judge_discussion(rows: Rows) -> Iterator[Finding]:
+    """What the wide and the narrow latent tell, and of which source."""
+    for strengths in ("unequal", "equal"):
+        told = _values(rows, f"one-variance/{strengths}", "latent_information")
+        yield above(f"{strengths} sources: I(x; z) of the wide latent less of the narrow", _mean(told), 0.0)
+    related = [
+        _values(rows, "one-variance/unequal", "latent_information", "correlation", place=(0, source))
+        for source in (0, 1)
+    ]
+    yield above("wide latent: |corr| with the strong source less with the weak", _difference(*related), 0.0)
+    ours, control = (_values(rows, f"{kind}/equal", "latent_information") for kind in ("one-variance", "diagonal"))
+    yield above("equal sources: the difference, less with diagonal posteriors", _difference(ours, control), 0.0)
+
+
+def judge_nogain(rows: Rows) -> Iterator[Finding]:
+    """Scores of the isotropic prior over β."""
+    run, first = "sprites/isotropic", SPRITES_BETAS[0]
+    plain = _values(rows, run, "factor_vae", beta=first)
+    known = sorted({row["hyperparameters"]["beta"] for row in rows.get(run, ())} - {first}) or SPRITES_BETAS[1:]
+    yield _worst(
+        below(
+            f"FactorVAE score at β = {beta:g} less at {first:g}",
+            _difference(_values(rows, run, "factor_vae", beta=beta), plain),
+            GAIN,
+            published="no gains from β > 1 (section 4.1)",
+        )
+        for beta in known
+    )
+    yield above(
+        f"standard deviation of scores over seeds, β = {first:g}",
+        _spread(plain),
+        SPREAD,
+        published="extremely high levels of variation (section 4.1)",
+    )
+
+
+def judge_figure_2_top(rows: Rows) -> Iterator[Finding]:
+    """Gains at equal reconstruction, and the control."""
+    for first, second in (("anisotropic", "isotropic"), ("learned", "isotropic"), ("learned", "anisotropic")):
+        told = f"FactorVAE score of {first} less of {second} priors, at equal reconstruction"
+        yield above(told, _mean(gains(rows, f"sprites/{first}", f"sprites/{second}")), 0.0, published="Figure 2, top")
+    known = sorted({row["hyperparameters"]["beta"] for row in rows.get("sprites/whitened", ())}) or SPRITES_BETAS
+    ours, other = (_over_betas(rows, f"sprites/{name}", "factor_vae", known) for name in ("whitened", "anisotropic"))
+    found = compare(list(ours.values()), list(other.values())).difference
+    told = "control: isotropic prior in whitened units, less the fixed anisotropic prior"
+    yield below(told, found, GAIN)
+    yield above(told, found, -GAIN)
+
+
+def judge_figure_2_bottom(rows: Rows) -> Iterator[Finding]:
+    """Scores and reconstructions over the degrees of freedom."""
+    names = {df: f"sprites/student-{df:g}" for df in DEGREES}
+    score = {df: _values(rows, name, "factor_vae") for df, name in names.items()}
+    gaussian = _values(rows, "sprites/gaussian", "factor_vae")
+    lowest, middle, largest = DEGREES[0], 5.0, DEGREES[-1]
+    place = "Figure 2, bottom; section 6.1"
+    for what, found, judged in (
+        (f"score at ν = {middle:g} less at {largest:g}", _difference(score[middle], score[largest]), above),
+        (f"score at ν = {middle:g} less the Gaussian's", _difference(score[middle], gaussian), above),
+        (f"score at ν = {lowest:g} less at {middle:g}", _difference(score[lowest], score[middle]), below),
+        (f"score at ν = {lowest:g} less the Gaussian's", _difference(score[lowest], gaussian), above),
+    ):
+        yield judged(what, found, 0.0, published=place)
+    ours, plain = (_values(rows, run, "reconstruction") for run in (names[middle], "sprites/gaussian"))
+    penalty = {seed: value / plain.get(seed, math.nan) - 1.0 for seed, value in ours.items()}
+    yield below(
+        f"reconstruction loss at ν = {middle:g} over the Gaussian's, − 1", _mean(penalty), MINOR, published=place
+    )
+
+
+def judge_figure_4(rows: Rows) -> Iterator[Finding]:
+    """Sparsity, divergence and reconstruction over γ, α and β, for either reading of σ₀ and whatever data there is."""
+    groups = sorted({name.partition("/")[0] for name in rows}) or ["clothes"]
+    for group in groups:
+        plain = f"{group}/gaussian"
+        for reading in ("variance", "deviation"):
+            sparse = f"{group}/sparse-{reading}"
+            yield from _sparse_findings(rows, group, plain, sparse, f"{group}, σ₀ by {reading}")
+
+
+def _sparse_findings(rows: Rows, group: str, plain: str, sparse: str, where: str) -> Iterator[Finding]:
+    hoyer, mmd, fit = (
+        {run: cells(rows.get(run, ()), measure) for run in (plain, sparse)}
+        for measure in ("sparsity", "discrepancy", "reconstruction")
+    )
+    positive = SPARSITY_ALPHAS[1:]
+    low, high = SPARSITY_BETAS[0], SPARSITY_BETAS[-1]
+    off, on = (_average(hoyer[run], positive, SPARSITY_BETAS) for run in (plain, sparse))
+    without = _average(hoyer[sparse], (0.0,), SPARSITY_BETAS)
+    place = "Figure 4, left"
+    yield above(f"{where}: Hoyer at γ = 0.9 less at 0, α > 0", _difference(on, off), 0.0, published=place)
+    yield above(f"{where}: Hoyer at α > 0 less at 0, γ = 0.9", _difference(on, without), 0.0, published=place)
+    near, far = (_average(mmd[run], positive, SPARSITY_BETAS) for run in (plain, sparse))
+    yield below(f"{where}: MMD at γ = 0 less at 0.9, α > 0", _difference(near, far), 0.0, published="Figure 4, right")
+    everywhere = SPARSITY_ALPHAS
+    by_beta = _less(_average(fit[sparse], everywhere, (high,)), _average(fit[sparse], everywhere, (low,)))
+    by_gamma = _less(_average(fit[sparse], everywhere, (low,)), _average(fit[plain], everywhere, (low,)))
+    by_alpha = _less(_average(fit[sparse], positive[-1:], (low,)), _average(fit[sparse], (0.0,), (low,)))
+    for what, cost in (("γ", by_gamma), ("α", by_alpha)):
+        told = f"{where}: reconstruction that {what} costs, less that β does"
+        yield below(told, _difference(cost, by_beta), 0.0, published="Figure 4, centre")
+
+
+def gains(rows: Rows, first: str, second: str) -> dict[int, float]:
+    """By how much one run's scores exceed another's at equal reconstruction, mean over β, by seed.
+
+    The other's score is interpolated between its values of β; where no reconstruction lies within its range, NaN.
+
+    Arguments:
+        rows: Rows by run.
+        first: The run whose scores are compared.
+        second: The run that they are compared with.
+    """
+    curves = [_curves(rows, run) for run in (first, second)]
+    found = {}
+    for seed, points in curves[0].items():
+        other = sorted(curves[1].get(seed, ()))
+        if not other:
+            found[seed] = math.nan
+            continue
+        places, scores = (np.array(column) for column in zip(*other, strict=True))
+        within = [(place, score) for place, score in points if places[0] <= place <= places[-1]]
+        differences = [score - float(np.interp(place, places, scores)) for place, score in within]
+        found[seed] = float(np.mean(differences)) if differences else math.nan
+    return found
+
+
+def _curves(rows: Rows, run: str) -> dict[int, list[tuple[float, float]]]:
+    """Reconstruction loss and score at every β, by seed; those with a value missing are left out."""
+    table: dict[tuple[int, float], dict[str, float]] = {}
+    for row in rows.get(run, ()):
+        if row["measure"] in ("reconstruction", "factor_vae") and row["value"] is not None:
+            table.setdefault((row["seed"], row["hyperparameters"]["beta"]), {})[row["measure"]] = row["value"]
+    found: dict[int, list[tuple[float, float]]] = {}
+    for (seed, _), point in table.items():
+        if len(point) == 2:
+            found.setdefault(seed, []).append((point["reconstruction"], point["factor_vae"]))
+    return found
+
+
+def cells(
+    rows: Iterable[Mapping[str, Any]], measure: str, field: str | None = None
+) -> dict[tuple[float, float], Values]:
+    """A measure, or a field of its detail, by (α, β) and seed.
+
+    Example:
+        >>> cells([{"measure": "kl", "value": 2.0, "seed": 0, "hyperparameters": {"alpha": 0.0, "beta": 1.0}}], "kl")
+        {(0.0, 1.0): {0: 2.0}}
+    """
+    found: dict[tuple[float, float], dict[int, float]] = {}
+    for row in rows:
+        if row["measure"] == measure:
+            cell = (row["hyperparameters"]["alpha"], row["hyperparameters"]["beta"])
+            found.setdefault(cell, {})[row["seed"]] = _number(row, field, None)
+    return dict(found)
+
+
+def _values(
+    rows: Rows,
+    run: str,
+    measure: str,
+    field: str | None = None,
+    *,
+    beta: float | None = None,
+    place: int | tuple[int, int] | None = None,
+) -> dict[int, float]:
+    """Values of a measure by seed, or of a field of its detail, or of a place in that; missing ones are NaN."""
+    return {
+        row["seed"]: _number(row, field, place)
+        for row in rows.get(run, ())
+        if row["measure"] == measure and (beta is None or row["hyperparameters"].get("beta") == beta)
+    }
+
+
+def _number(row: Mapping[str, Any], field: str | None, place: int | tuple[int, int] | None) -> float:
+    value = row["value"] if field is None else row["detail"].get(field)
+    if value is not None and place is not None:
+        for index in (place,) if isinstance(place, int) else place:
+            value = value[index]
+    return math.nan if value is None else float(value)
+
+
+def _over_betas(rows: Rows, run: str, measure: str, betas: Sequence[float]) -> dict[int, float]:
+    """Mean over β, by seed."""
+    return _mean_of([_values(rows, run, measure, beta=beta) for beta in betas])
+
+
+def _average(found: Cells, alphas: Sequence[float], betas: Sequence[float]) -> dict[int, float]:
+    """Mean over those of the cells (α, β) that there are, by seed."""
+    return _mean_of([found[alpha, beta] for alpha in alphas for beta in betas if (alpha, beta) in found])
+
+
+def _mean_of(parts: Sequence[Values]) -> dict[int, float]:
+    """Mean by seed, over seeds that all have."""
+    seeds = set.intersection(*(set(part) for part in parts)) if parts else set()
+    return {seed: float(np.mean([part[seed] for part in parts])) for seed in sorted(seeds)}
+
+
+def _less(first: Values, second: Values) -> dict[int, float]:
+    return {seed: first[seed] - second[seed] for seed in first if seed in second}
+
+
+def _alike(what: str, first: Values, second: Values, bound: float) -> Iterator[Finding]:
+    """Both ends of a difference that must be small."""
+    found = _difference(first, second)
+    yield below(what, found, bound)
+    yield above(what, found, -bound)
+
+
+def _spread(values: Values) -> Interval:
+    """The standard deviation with its bootstrap interval."""
+    if len(values) < 3:  # too few to resample
+        return mean_interval([])
+    return bootstrap(list(values.values()), _deviation)
+
+
+def _deviation(values: np.ndarray, axis: int = -1) -> Any:
+    return np.std(values, axis=axis, ddof=1)
+
+
+def _worst(findings: Iterable[Finding]) -> Finding:
+    """The finding that is nearest to contradicting its rule, or farthest beyond."""
+    severity: dict[str, int] = {"holds": 0, "undecided": 1, "contradicted": 2}
+
+    def key(finding: Finding) -> tuple[int, float]:
+        bound = float(finding.rule.split()[-1])
+        near = finding.high - bound if finding.rule.startswith("below") else bound - finding.low
+        return severity[finding.decision], -math.inf if math.isnan(near) else near
+
+    return max(findings, key=key)
+
+
+def _mean(values: Values) -> Interval:
+    return mean_interval(list(values.values()))
+
+
+def _difference(first: Values, second: Values) -> Interval:
+    return compare_paired(dict(first), dict(second)).difference
+
+
+def _contrary() -> str:
+    printed = published("contrary")
+    first, second = (f"{printed[name]['mean']:.2f} ± {printed[name]['deviation']:.2f}" for name in ("beta_vae", "vae"))
+    return f"{first} (β = 4) against {second} (β = 1), {printed['place']}, by another score"
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "mathieu.thm1",
+        "the β-VAE is a VAE with annealed prior, a reward of entropy, and a constant",
+        "Theorem 1, eq 3",
+        "the training loss agrees to 1e-11 for every prior of the paper, and annealed priors integrate to 1",
+        exact=exact.thm1,
+    ),
+    Claim(
+        "mathieu.cor1",
+        "for Gaussians β only scales latents and rewards log |S|",
+        "Corollary 1, eq 4",
+        "both sides agree to 1e-11 on a model in training, with diagonal and full posteriors",
+        exact=exact.cor1,
+    ),
+    Claim(
+        "mathieu.cor2",
+        "both objectives have the same stationary points",
+        "Corollary 2",
+        "at random weights ∇L_β = J_gᵀ∇L_H to 1e-12, and |det J_g| is what the rescaled layers give",
+        exact=exact.cor2,
+    ),
+    Claim(
+        "mathieu.thm2",
+        "with an isotropic Gaussian prior, rotating the latents leaves the objective",
+        "Theorem 2, eq 6",
+        "unchanged to 1e-9 if the rotated covariance is kept; cut to its diagonal it changes, unless S = s I",
+        exact=exact.thm2,
+        errata=(
+            Erratum(
+                "after Theorem 2, and section 7",
+                "with the usual independent Gaussian posterior, factors are preferred no more than any rotation of "
+                "them, and overlap is all that β controls",
+                "a diagonal posterior cannot follow a rotation unless S = s I: it prefers axes",
+                "a trained model rotated by 0.3, 45° or 2 rad and cut back: L_β changes by more than 0.01 nats; at a "
+                "linear optimum every rotation but those by right angles loses, 45° most",
+                f"{EXACT_TESTS}[mathieu.thm2]",
+            ),
+        ),
+    ),
+    Claim(
+        "mathieu.aniso",
+        "an anisotropic Gaussian prior breaks the invariance to rotations",
+        "section 6.1",
+        "corrected: L_β is invariant under Σ^½RΣ^−½ to 1e-9, and whitening gives the isotropic prior's value",
+        exact=exact.aniso,
+        errata=(
+            Erratum(
+                "section 6.1",
+                "non-isotropic Gaussians help break the rotational invariance",
+                "they have it in other coordinates, z ↦ Σ^½RΣ^−½z, and whitening turns every model under N(0, Σ) into "
+                "one under N(0, I) of equal objective, with a diagonal posterior if it had one",
+                "variances 1.54 and 0.46, fixed and learned, β = ½ and 4: unchanged to 1e-9",
+                f"{EXACT_TESTS}[mathieu.aniso]",
+            ),
+        ),
+    ),
+    Claim(
+        "mathieu.priors",
+        "five priors: isotropic, anisotropic, Student-t, mixture, sparse",
+        "sections 4 and 6, eq 9, appendix B",
+        "densities, draws and divergences agree with SciPy's; annealing only rescales generalised Gaussians",
+        exact=exact.priors,
+        errata=(
+            Erratum(
+                "section 6.3 and appendix B",
+                "σ₀² = 0.05 in one, σ₀ = 0.05 in the other",
+                "not known; the released code has σ₀ = 0.05. Both are run",
+                "standard deviations 0.22 and 0.05",
+                f"{EXACT_TESTS}[mathieu.priors]",
+            ),
+            Erratum(
+                "appendix B",
+                "standard deviations are the first D singular values of the data, mapped through a softmax",
+                "on a scale that is not said: raw singular values saturate the softmax; their logarithms do not",
+                "400 points with deviations 3, 2, 1, ½: all but 1e-6 of the variance in the first latent",
+                f"{EXACT_TESTS}[mathieu.priors]",
+            ),
+        ),
+    ),
+    Claim(
+        "mathieu.objective",
+        "an objective with separate control of overlap (β) and of structure (α)",
+        "eq 7 and eq 5, without numbers",
+        "each divergence, measured over the whole set, is lower with its term than without; the printed sum at α/B "
+        "and the mean at α agree within 0.05 nats; L_{H,β} and the β-VAE within 0.1 nats in I(x; z), reconstruction "
+        "and, up to log β, log-variance, and I(x; z) falls with β",
+        trained=(Training("mathieu2019.divergences", judge_objective),),
+        errata=(
+            Erratum(
+                "appendix B, the estimate of KL(p ‖ q)",
+                "sums over the B draws of the prior and over the n encodings",
+                "means of both: the sum over draws multiplies α by B, that over encodings lowers the value by log n",
+                "two draws, two encodings: the printed value is 2 (0.283 − log 2)",
+                "tests/papers/mathieu2019/test_measures.py::test_the_printed_sum_of_the_divergence",
+            ),
+        ),
+    ),
+    Claim(
+        "mathieu.nogain",
+        "no gain in disentanglement from β > 1 with an isotropic prior",
+        f"section 4.1 and Figure 2: no gains, extreme variation over seeds. Contrary: {_contrary()}",
+        "at every β > 1 the FactorVAE score gains less than 0.05 over β = 1, and its standard deviation over seeds at "
+        "β = 1 exceeds 0.05",
+        trained=(Training("mathieu2019.figure_2_top", judge_nogain, gpu=True),),
+    ),
+    Claim(
+        "mathieu.fig2-top",
+        "anisotropic priors disentangle better at equal reconstruction, learned ones best",
+        "Figure 2, top",
+        "gains at equal reconstruction are above 0, by seed; the control, an isotropic prior in whitened units, scores "
+        "within 0.05 of the fixed anisotropic prior",
+        trained=(Training("mathieu2019.figure_2_top", judge_figure_2_top, gpu=True),),
+    ),
+    Claim(
+        "mathieu.fig2-bottom",
+        "Student-t priors disentangle better than the Gaussian, at little cost",
+        "Figure 2, bottom; section 6.1",
+        "score at ν = 5 above that at 100 and the Gaussian's; at ν = 1.5 below that at 5 and above the Gaussian's; "
+        "reconstruction loss at ν = 5 at most 5 % above the Gaussian's",
+        trained=(Training("mathieu2019.figure_2_bottom", judge_figure_2_bottom, gpu=True),),
+    ),
+    Claim(
+        "mathieu.fig3",
+        "β sets the overlap of encodings, α how they are structured",
+        "Figure 3 and section 6.2, in words",
+        "I(x; z) at the largest β is below that at the smallest, at every α; KL(p ‖ q) at the largest α is below that "
+        "at 0, at every β; at α = 0 it is higher at the largest β than at the best smaller one; at the largest α no "
+        "mode has half of the encodings, at any β",
+        trained=(Training("mathieu2019.figure_3", judge_figure_3),),
+    ),
+    Claim(
+        "mathieu.hoyer",
+        "the Hoyer score of sparsity",
+        "section 6.3 and appendix B",
+        "equal to the formula to 1e-13 per latent: 0 for equal magnitudes, 1 for one alone, at any scale",
+        exact=exact.hoyer,
+    ),
+    Claim(
+        "mathieu.fig4",
+        "a sparse prior and its divergence make sparse codes, at little cost",
+        "Figure 4 and section 6.3, on CelebA; here Fashion-MNIST as a substitute, and CelebA where its folder is",
+        "for both readings of σ₀: Hoyer at γ = 0.9 above γ = 0, and at α > 0 above α = 0; MMD at γ = 0 below γ = 0.9; "
+        "what γ and α cost in reconstruction is less than what β does",
+        trained=(Training("mathieu2019.figure_4", judge_figure_4, gpu=True),),
+    ),
+    Claim(
+        "mathieu.appC",
+        "the minibatch estimator of the aggregate's entropy is badly biased",
+        "appendix C, eq 10: EĤ ≈ log n + E H(q(z|x)) for B ≪ n; negative divergences; bias Var/(2Z²)",
+        "E q̂ = q; H ≤ EĤ, falling with B; Ĥ ≤ log n − mean log q(z_b|x_b) always; on trained models the same, negative "
+        "estimates of a positive divergence in more than a tenth of batches; within 0.05 nats of the ceiling where "
+        "encodings hardly overlap, and more than 1 nat below it where they do, at B = n/128",
+        exact=exact.appC,
+        trained=(Training("mathieu2019.appendix_c", judge_appendix_c),),
+        errata=(
+            Erratum(
+                "appendix C, EĤ ≈ log n + E H(q(z|x))",
+                "whenever B ≪ n",
+                "only when B times the chance that two encodings overlap is small",
+                "10,000 points in ten clusters, B = 64: more than 5 nats below",
+                f"{EXACT_TESTS}[mathieu.appC]",
+            ),
+            Erratum(
+                "appendix C, second line of the expansion of EĤ",
+                "log n − log q(z_b|x_b) − T₂",
+                "log n − log q(z_b|x_b) − log(1 + n T₂ / q(z_b|x_b))",
+                "clusters: with k of B − 1 others alike the last term is log(1 + (n − 1) k / (B − 1)), and T₂ is below "
+                "k q / (B − 1)",
+                f"{EXACT_TESTS}[mathieu.appC]",
+            ),
+            Erratum(
+                "appendix C, on E[Ĥ | E_S]",
+                "smaller than E log q(z|x)",
+                "than −E log q(z|x): the sign is missing, as 'what results from all x_b′ being x_b' shows",
+                "all points alike: Ĥ = −log q(z|x), log n below the ceiling",
+                f"{EXACT_TESTS}[mathieu.appC]",
+            ),
+        ),
+    ),
+    Claim(
+        "mathieu.overlap",
+        "the level of overlap is I(x; z)",
+        "section 3.1",
+        "by the aggregate of the whole set it agrees with quadrature to 1e-9, between 0 and log n",
+        exact=exact.overlap,
+    ),
+    Claim(
+        "mathieu.overlap-fails",
+        "I(x; z) does not measure overlap for multimodal encodings",
+        "section 3.1",
+        "λ reaches any I(x; z) to 1e-9, while every pair of encodings overlaps by 1 − λ, near or far",
+        exact=exact.overlap_fails,
+    ),
+    Claim(
+        "mathieu.discussion",
+        "with one noise for all latents, the wider one of the prior stores more information",
+        "section 7, in words",
+        "I(x; z) of the wide latent exceeds that of the narrow, for unequal and equal sources, the latter by more than "
+        "with diagonal posteriors; the wide latent correlates more with the strong source",
+        trained=(Training("mathieu2019.discussion", judge_discussion),),
+    ),
+)

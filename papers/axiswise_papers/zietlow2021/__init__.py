@@ -1,0 +1,14 @@
+"""Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021."""
+
+from axiswise_papers.zietlow2021.studies import (
+    STUDIES,
+    figure_1,
+    figure_5,
+    figure_10,
+    small_attack,
+    table_1,
+    table_1_shapes3d,
+    theorem_1,
+)
+
+__all__ = ["STUDIES", "figure_1", "figure_5", "figure_10", "small_attack", "table_1", "table_1_shapes3d", "theorem_1"]

@@ -1,0 +1,132 @@
+"""Cells of the tables of zietlow2021: what is printed, and what rows say of the same."""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from scipy.special import stdtr, stdtrit
+
+from axiswise.attack import VARIANTS
+from axiswise_papers._claim import Rows
+
+DATASETS = {"dsprites": "dSprites", "shapes3d": "Shapes3D", "small_sprites": "small sprites"}
+ARMS = {
+    "autoencoder": "AE",
+    "beta-vae": "β-VAE",
+    "factor-vae": "FactorVAE",
+    "beta-tcvae": "β-TCVAE",
+    "slow-vae": "SlowVAE",
+    "pcl": "PCL",
+}
+VARIATIONAL = ("beta-vae", "factor-vae", "beta-tcvae", "slow-vae")
+SCORES = {"mig": "MIG", "dci": "DCI", "factor_vae": "FactorVAE score", "sap": "SAP"}
+
+
+class Printed(NamedTuple):
+    """One cell of a published table."""
+
+    place: str
+    mean: float
+    deviation: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.deviation:.2f} ({self.place})"
+
+
+class PrintedDrop(NamedTuple):
+    """By how much the printed mean fell, with the Welch interval that the printed deviations of ten seeds give."""
+
+    difference: float
+    half: float
+    p: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval lies above 0."""
+        return self.difference > self.half
+
+
+@cache
+def document() -> Mapping[str, Any]:
+    """All that the paper prints, as ``published.toml`` has it.
+
+    Example:
+        >>> document()["epsilon"]["shapes3d"], document()["weights"]["dsprites"]["factor-vae"]
+        (0.175, 35.0)
+    """
+    return tomllib.loads(files("axiswise_papers.zietlow2021").joinpath("published.toml").read_text("utf-8"))
+
+
+@cache
+def published() -> Mapping[tuple[str, str, str, str], Printed]:
+    """The printed cells by dataset, arm, score and variant.
+
+    Example:
+        >>> str(published()["dsprites", "beta-vae", "mig", "changed"])
+        '0.07 ± 0.09 (Table 1)'
+    """
+    return {
+        (dataset, arm, table["score"], variant): Printed(table["place"], *cell)
+        for table in document()["table"]
+        for dataset in ("dsprites", "shapes3d")
+        for arm, cells in table[dataset].items()
+        for variant, cell in zip(VARIANTS, cells, strict=False)
+    }
+
+
+def printed_drop(dataset: str, arm: str, score: str, variant: str) -> PrintedDrop | None:
+    """The printed drop from the original to a variant, judged by Welch's test; None if it is not printed.
+
+    Example:
+        >>> drop = printed_drop("dsprites", "factor-vae", "mig", "changed")
+        >>> round(drop.difference, 2), round(drop.p, 2), drop.significant
+        (0.07, 0.19, False)
+    """
+    cells = (published().get((dataset, arm, score, name)) for name in ("original", variant))
+    original, other = cells
+    if original is None or other is None:
+        return None
+    count = document()["seeds"]["value"]
+    errors = [cell.deviation**2 / count for cell in (original, other)]
+    freedom = sum(errors) ** 2 / sum(error**2 / (count - 1) for error in errors)
+    difference, error = original.mean - other.mean, math.sqrt(sum(errors))
+    return PrintedDrop(
+        difference, float(stdtrit(freedom, 0.975)) * error, float(2.0 * stdtr(freedom, -abs(difference) / error))
+    )
+
+
+def values(rows: Rows, run: str, measure: str, field: str | None = None) -> list[float]:
+    """Values of a measure, or of a field of its detail, in the order of seeds; NaN where a member has none.
+
+    Example:
+        >>> rows = {"beta-vae/noise": [{"measure": "mig", "seed": 3, "value": None, "detail": {"samples": 5}}]}
+        >>> values(rows, "beta-vae/noise", "mig"), values(rows, "beta-vae/noise", "mig", "samples")
+        ([nan], [5.0])
+    """
+    found = {}
+    for row in rows.get(run, ()):
+        if row["measure"] == measure:
+            value = row["value"] if field is None else (row.get("detail") or {}).get(field)
+            found[row["seed"], row.get("member")] = math.nan if value is None else float(value)
+    return [value for _, value in sorted(found.items(), key=lambda entry: entry[0][0])]
+
+
+def arms_of(rows: Rows) -> list[str]:
+    """The arms that rows are about, in the order of the tables."""
+    present = {name.partition("/")[0] for name in rows}
+    return [arm for arm in ARMS if arm in present]
+
+
+def dataset_of(rows: Rows) -> str:
+    """The dataset that rows are about; empty if there are none."""
+    return next((str(row.get("dataset", "")) for found in rows.values() for row in found), "")
+
+
+def dataset_words(rows: Rows) -> str:
+    """What to call it: 3D Shapes that were rendered here are not the original images, and say so."""
+    name = dataset_of(rows)
+    origin = next((row.get("data", {}).get("origin") for found in rows.values() for row in found), None)
+    return DATASETS.get(name, name) + (f", {origin}" if origin else "")

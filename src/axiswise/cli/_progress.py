@@ -1,0 +1,89 @@
+"""Progress for people: live bars on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+PLAIN_SECONDS = 10.0
+
+
+class Bars:
+    """A live bar with rate and time left."""
+
+    def __init__(self, console: Console) -> None:
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:3.0f} %  {task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        self._began = 0.0
+
+    def begin(self, title: str, total: int) -> None:
+        """Shows a bar."""
+        self._began = time.perf_counter()
+        self._task = self._bars.add_task(title, total=max(total, 1), rate="")
+        self._bars.start()
+
+    def advance(self, units: int) -> None:
+        """Moves it."""
+        if self._task is not None:
+            done = self._bars.tasks[self._bars.task_ids.index(self._task)].completed + units
+            rate = rate_of(done, time.perf_counter() - self._began)
+            self._bars.update(self._task, advance=units, rate=rate)
+
+    def end(self) -> None:
+        """Takes it away."""
+        if self._task is not None:
+            self._bars.stop()
+            self._bars.remove_task(self._task)
+            self._task = None
+
+
+class Lines:
+    """A line every ten seconds, for logs."""
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log, self._title, self._total, self._done = log, "", 1, 0
+        self._began = self._last = 0.0
+
+    def begin(self, title: str, total: int) -> None:
+        """Starts counting."""
+        self._title, self._total, self._done = title, max(total, 1), 0
+        self._began = self._last = time.perf_counter()
+
+    def advance(self, units: int) -> None:
+        """Prints when ten seconds have passed since the last line."""
+        self._done += units
+        now = time.perf_counter()
+        if now - self._last > PLAIN_SECONDS:
+            self._last = now
+            left = (now - self._began) * (self._total - self._done) / max(self._done, 1)
+            share = 100 * self._done / self._total
+            self._log(f"  {self._title}: {share:.0f} %, {rate_of(self._done, now - self._began)}, {left:.0f} s left")
+
+    def end(self) -> None:
+        """Nothing: the next line says what comes next."""
+
+
+def shown_on(console: Console) -> Bars | Lines:
+    """How progress is shown on a console: bars on a terminal, lines elsewhere."""
+    return Bars(console) if console.is_terminal else Lines(console.print)
+
+
+def rate_of(units: float | int, seconds: float) -> str:
+    """A rate in words.
+
+    Example:
+        >>> rate_of(50_000.0, 10.0)
+        '5,000 model-steps/s'
+    """
+    return f"{units / seconds:,.0f} model-steps/s" if seconds > 0 else ""

@@ -1,0 +1,127 @@
+"""`explain`: what the geometry of any variational autoencoder says about its latents, and what it does not."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy import ndarray
+
+from axiswise.distributions import Likelihood, Prior, StandardNormal
+from axiswise.errors import AxiswiseError
+from axiswise.explanation._findings import findings
+from axiswise.explanation._observation import observe
+from axiswise.numerics import permutation, repeatable
+from axiswise.population._external import Reader, check_observations, evaluating
+from axiswise.records import Explanation, versions
+from axiswise.scores import as_factors
+from axiswise.shapes import Array, Num, Tensor
+
+
+@repeatable()
+def explain(
+    encode: Callable[..., Any],
+    decode: Callable[..., Any],
+    x: Any,
+    *,
+    factors: Num[Array, "n k"] | None = None,
+    factor_names: Sequence[str] | None = None,
+    likelihood: Likelihood | None = None,
+    beta: float | int | None = 1.0,
+    prior: Prior = StandardNormal(),
+    seed: int = 0,
+    points: int = 1000,
+    title: str = "What the latents of this model do",
+) -> Explanation:
+    r"""Explains the latents of any variational autoencoder, from its encoder, its decoder and observations alone.
+
+    It says which latents are active; how near the decoder's local principal directions are to the latent axes, against
+    random rotations in general and random rotations of this very model; whether the encoder's variances are those that
+    the decoder's slope asks for; whether latents follow the local principal directions of the data; how the aggregate
+    of all encodings sits to the prior; what each latent does to an observation; and, with factors, how far one latent
+    stands for each. Every finding is a sentence, a number with its interval over points, baselines, and the equation
+    that it rests on. What cannot be concluded is said as well.
+
+    The main baseline is the model itself in other coordinates, :func:`axiswise.models.rotate_latents` with a random R
+    among its active latents. Likelihood, reconstructions and, with a full posterior, the ELBO are the same there, so
+    what differs is due to the axes. The Jacobian is then :math:`J R^\top` and its right singular vectors :math:`R V`:
+    for each point a uniformly random rotation, so that the *mean* over rotations is chance itself, but with the same R
+    for all points. The share of rotations that do as well as the model is therefore a fair test, whatever the points
+    have in common.
+
+    Modules are evaluated in evaluation mode (batch norm and dropout) and put back as they were. Nothing is trained, no
+    weight changes, and PyTorch's random state is left as it was. The same arguments give the same explanation.
+
+    Arguments:
+        encode: Maps ``(n, …)`` to mean and log-variance, as two tensors, a posterior's named tuple, or a normal
+            distribution of PyTorch's. Latents that are feature maps are flattened.
+        decode: Maps latents in the encoder's shape to E[x | z]: probabilities, not logits.
+        x: Observations, as `encode` takes them.
+        factors: What generated them, ``(n, k)``: integers are levels, other numbers continuous.
+        factor_names: What the factors are called.
+        likelihood: The distribution of observations around E[x | z] that the model was trained with: Gaussian(scale) or
+            Bernoulli(). None where it is unknown: Gaussian pixels as wide as the model's errors are assumed then.
+        beta: Weight of the divergence that it was trained with, relative to sums over pixels; None where unknown.
+        prior: Distribution of the latents.
+        seed: Decides the points, the noise and the rotations.
+        points: How many observations to use at most.
+        title: What the page is called.
+
+    Example:
+        >>> from axiswise.distributions import Gaussian
+        >>> matrix = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+        >>> spread = torch.tensor([0.2, 0.5])  # 1 / (1 + the squared length of each column)
+        >>> encode = lambda x: (x @ matrix * spread, spread.log().expand(len(x), 2))
+        >>> x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+        >>> found = explain(encode, lambda z: z @ matrix.T, x, likelihood=Gaussian())
+        >>> found["active"].value.estimate, round(found["orthogonality"].value.estimate, 3)
+        (2.0, 0.0)
+        >>> print(found["law"].sentence)
+        On active latents the encoder's variances are those that the decoder's slope asks for, to within 0.0 % ...
+    """
+    check_observations(x)
+    if len(x) < 2:
+        raise AxiswiseError(f"`x` must hold at least 2 observations. Got {len(x)}; one has nothing to compare with.")
+    if points < 2:
+        raise AxiswiseError(f"`points` must be at least 2. Got {points}.")
+    if beta is not None and not 0.0 < beta < math.inf:
+        raise AxiswiseError(f"`beta` must be positive and finite, or None where it is unknown. Got {beta!r}.")
+    chosen = permutation(seed, "explain", len(x))[:points]
+    known, names = _factors(factors, factor_names, len(x), chosen)
+    limits: list[str] = []
+    with torch.random.fork_rng(devices=[]), evaluating(encode, decode) as changed:
+        before = torch.get_rng_state()
+        seen = observe(Reader(encode, decode), x[chosen.to(x.device)], likelihood, prior, seed, limits)
+        if not torch.equal(torch.get_rng_state(), before):
+            limits.append(
+                "The model draws random numbers of its own even in evaluation mode: its numbers hold for one draw. "
+                "Return means and log-variances from the encoder, and E[x | z] from the decoder."
+            )
+        found, arrays = findings(seen, known, names, beta, seed, limits)
+    about = {
+        "points": len(seen.x),
+        "points with Jacobians": len(seen.jacobians),
+        "latents": seen.latents,
+        "shape of latents": seen.shape,
+        "likelihood": seen.likelihood_words,
+        "β": beta,
+        "prior": type(prior).__name__,
+        "seed": seed,
+        "layers put into evaluation mode and back": changed,
+        "versions": versions(),
+    }
+    return Explanation(title, tuple(found), tuple(dict.fromkeys(limits)), about, arrays)
+
+
+def _factors(
+    factors: Array | None, names: Sequence[str] | None, rows: int, chosen: Tensor
+) -> tuple[ndarray | None, tuple[str, ...]]:
+    """The factors of the chosen points, and what they are called."""
+    if factors is None:
+        return None, ()
+    count = len(as_factors(factors, rows))
+    if names is not None and len(names) != count:
+        raise AxiswiseError(f"`factor_names` must be as many as the factors, {count}. Got {len(names)}.")
+    values = factors.detach().cpu().numpy() if isinstance(factors, Tensor) else np.asarray(factors)
+    return values[chosen.numpy()], tuple(names or (f"factor {place}" for place in range(count)))

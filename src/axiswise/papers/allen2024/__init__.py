@@ -1,1 +1,0 @@
-"""Carl Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024."""

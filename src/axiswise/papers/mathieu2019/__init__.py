@@ -1,1 +1,0 @@
-"""Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019."""

@@ -1,1 +1,0 @@
-"""Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019."""

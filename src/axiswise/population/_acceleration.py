@@ -1,0 +1,279 @@
+"""The fast path on CUDA: convolutions as stacked operators, products in bfloat16, steps replayed as one graph.
+
+Nothing here is known to objectives or networks. While a step is traced, `Accelerated` stands between the modules and
+PyTorch and hands their convolutions to `numerics.convolution`, whose operators take all members at once; `fused` then
+lets these operators do what follows them, and `Captured` records whole steps into a CUDA graph that reads its inputs
+from tables on the device. The plain path, PyTorch's own convolutions called step by step, is what all of it is tested
+against.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from axiswise.numerics import _convolution as convolution
+from axiswise.population._cohort import Precision
+from axiswise.shapes import Tensor
+
+aten, own = torch.ops.aten, torch.ops.axiswise
+
+# Applied to a narrow tensor these give a narrow one; any other operation first widens what it is given.
+_NARROW = {
+    *(torch.relu, torch.nn.functional.relu, torch.nn.functional.leaky_relu, torch.tanh, torch.Tensor.tanh),
+    *(torch.Tensor.relu, torch.Tensor.reshape, torch.Tensor.view, torch.Tensor.flatten, torch.flatten),
+    *(torch.Tensor.unsqueeze, torch.Tensor.squeeze, torch.Tensor.permute, torch.reshape),
+}
+
+
+class Accelerated(TorchFunctionMode):
+    """Runs what modules ask of PyTorch on the fast path, for as long as it is active.
+
+    Arguments:
+        precision: Type of the products: of convolutions and dense layers.
+    """
+
+    def __init__(self, precision: Precision) -> None:
+        super().__init__()
+        self.compute = torch.bfloat16 if precision == "bf16" else None
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _PRODUCTS:
+            if self.compute is not None:
+                args = (args[0].to(self.compute), *args[1:])
+            return _PRODUCTS[func](*args, **kwargs)
+        if self.compute is not None and func not in _NARROW and getattr(func, "__name__", "") not in ("__get__", "to"):
+            widened: Any = pytree.tree_map_only(Tensor, self._widened, (args, kwargs))
+            args, kwargs = widened
+        return func(*args, **(kwargs or {}))
+
+    def _widened(self, tensor: Tensor) -> Tensor:
+        with torch._C.DisableTorchFunction():
+            return tensor.float() if tensor.dtype == self.compute else tensor
+
+
+def _convolve(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """`conv2d` for one member, by the stacked operator where it applies."""
+    square = _square(stride, padding)
+    if square is None or _square(dilation, 0) != (1, 0) or groups != 1 or x.ndim != 4:
+        return torch.conv2d(x, weight.to(x.dtype), _as(bias, x), stride, padding, dilation, groups)
+    stacked = (x.unsqueeze(0), weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0))
+    return convolution.down(*stacked, stride=square[0], padding=square[1]).squeeze(0)
+
+
+def _convolve_transposed(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """`conv_transpose2d` for one member, by the stacked operator where it applies."""
+    square = _square(stride, padding)
+    if square is None or _square(dilation, 0) != (1, 0) or groups != 1 or x.ndim != 4:
+        arguments = (stride, padding, output_padding, groups, dilation)
+        return torch.conv_transpose2d(x, weight.to(x.dtype), _as(bias, x), *arguments)
+    extra = output_padding if isinstance(output_padding, tuple) else (output_padding,) * 2
+    size = tuple(
+        (small - 1) * square[0] - 2 * square[1] + kernel + more
+        for small, kernel, more in zip(x.shape[-2:], weight.shape[-2:], extra, strict=True)
+    )
+    stacked = (x.unsqueeze(0), weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0))
+    return convolution.up(*stacked, size=(size[0], size[1]), stride=square[0], padding=square[1]).squeeze(0)
+
+
+def _dense(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return torch.nn.functional.linear(x, weight.to(x.dtype), _as(bias, x))
+
+
+_PRODUCTS: dict[Callable[..., Any], Callable[..., Tensor]] = {
+    torch.conv2d: _convolve,
+    torch.conv_transpose2d: _convolve_transposed,
+    torch.nn.functional.linear: _dense,
+}
+
+
+def _as(bias: Tensor | None, x: Tensor) -> Tensor | None:
+    return None if bias is None else bias.to(x.dtype)
+
+
+def _square(stride: Any, padding: Any) -> tuple[int, int] | None:
+    """Stride and padding, if each is one number for both directions."""
+    found = []
+    for value in (stride, padding):
+        values = set(value) if isinstance(value, tuple | list) else {value}
+        if len(values) != 1 or not isinstance(next(iter(values)), int):
+            return None
+        found.append(values.pop())
+    return found[0], found[1]
+
+
+def fused(graph: Graph) -> None:
+    """Lets stacked convolutions apply the ReLU that follows them, and the derivative of one, before they write.
+
+    A ReLU after a convolution becomes the convolution's last argument. In the backward pass, the derivative of a ReLU
+    applied to what a convolution gives becomes that convolution's gate. Both save a pass over an image.
+    """
+    for node in list(graph.nodes):
+        if node.target not in (aten.relu.default, aten.threshold_backward.default):
+            continue
+        source = _source(node.args[0])
+        if source is None:
+            continue
+        arguments, shape = list(source.args), _shape(source)
+        if node.target is aten.relu.default:
+            arguments[-1] = True
+        elif node.args[2] == 0 and arguments[3] is None and not arguments[-1] and _alike(shape, _shape(node)):
+            gate = node.args[1]
+            while gate.target in _KEPT:  # which may come after the convolution; what was kept does not
+                gate = gate.args[0]
+            if not gate < source:
+                continue
+            with graph.inserting_before(source):
+                arguments[3] = graph.call_function(aten.view.default, (gate, list(shape)))
+        else:
+            continue
+        source.args = tuple(arguments)
+        node.replace_all_uses_with(node.args[0])
+        graph.erase_node(node)
+
+
+def cast_once(graph: Graph) -> None:
+    """Lets uses of a weight in another type share one cast of it, where a network is called several times.
+
+    Only casts of inputs, or of views of them, are shared: nothing in a step writes to those.
+    """
+    casts: dict[Any, Node] = {}
+    for node in list(graph.nodes):
+        if node.target is not aten._to_copy.default or not _is_input(node.args[0]):
+            continue
+        key = (node.args, tuple(sorted(node.kwargs.items(), key=str)))
+        first = casts.setdefault(key, node)
+        if first is not node:
+            node.replace_all_uses_with(first)
+            graph.erase_node(node)
+
+
+def _is_input(node: Any) -> bool:
+    """Whether a node is one of the graph's inputs, or a view of one."""
+    while isinstance(node, Node) and node.target in (*_VIEWS, aten.slice.Tensor):
+        node = node.args[0]
+    return isinstance(node, Node) and node.op == "placeholder"
+
+
+_VIEWS = (
+    *(aten.view.default, aten._unsafe_view.default, aten.alias.default, aten.unsqueeze.default),
+    *(aten.squeeze.dim, aten.squeeze.dims),
+)
+
+
+_KEPT = (aten.detach.default, aten.alias.default)  # how a value kept for the backward pass is written, by version
+
+
+def _source(node: Any) -> Node | None:
+    """The stacked convolution whose result a node is, seen through views, if nothing else uses it."""
+    while isinstance(node, Node) and len(node.users) == 1:
+        if node.target in (own.down.default, own.up.default):
+            return node
+        unmoved = node.target is aten.permute.default and _is_sorted(node.args[1])
+        if not unmoved and node.target not in _VIEWS:
+            return None
+        node = node.args[0]
+    return None
+
+
+def _is_sorted(axes: Any) -> bool:
+    return list(axes) == sorted(axes)
+
+
+def _shape(node: Node) -> tuple[int, ...]:
+    return tuple(node.meta["tensor_meta"].shape)
+
+
+def _alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two shapes differ in axes of length 1 at most."""
+    return [side for side in one if side > 1] == [side for side in other if side > 1]
+
+
+class Captured:
+    """Steps recorded once into CUDA graphs and replayed, many to a launch, without the host in between.
+
+    The graph reads its inputs from tables on the device, at a row that it counts on by itself, and writes the terms of
+    the loss into tables too. So a block of steps is a few launches, and the host waits only where it reads the history.
+
+    Arguments:
+        body: One step, from its row of the tables to its terms; it moves the state in place.
+        tables: Makes the tables of a block of steps.
+        capacity: The longest block.
+        state: What `body` moves; it is put back after the steps that warm up.
+        unrolled: Steps in the longer of the two graphs.
+    """
+
+    def __init__(
+        self,
+        body: Callable[[Any], dict[str, Tensor]],
+        tables: Callable[[range], Any],
+        capacity: int,
+        state: Any,
+        unrolled: int = 10,
+    ) -> None:
+        self._make, self._unrolled = tables, unrolled
+        first = tables(range(1))
+        self._tables = pytree.tree_map(lambda table: table.new_empty(capacity, *table.shape[1:]), first)
+        self._row = torch.zeros(1, dtype=torch.int64, device=first.rows.device)
+        self._terms: dict[str, Tensor] = {}
+        self._fill(first)
+        before = pytree.tree_map(torch.clone, state)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            body(self._current())  # compiles kernels, opens libraries
+            terms = body(self._current())
+            self._terms = {name: term.new_empty(capacity, *term.shape) for name, term in terms.items()}
+        torch.cuda.current_stream().wait_stream(stream)
+        pytree.tree_map(lambda tensor, kept: tensor.copy_(kept), state, before)
+        del before
+        self._graphs = {count: self._record(body, count) for count in (1, unrolled)}
+
+    def __call__(self, numbers: range, kept: Sequence[int]) -> dict[str, list[Any]]:
+        """Takes the steps of those numbers and gives the terms of the kept ones, by their place in the block."""
+        self._fill(self._make(numbers))
+        many, few = divmod(len(numbers), self._unrolled)
+        for _ in range(many):
+            self._graphs[self._unrolled].replay()
+        for _ in range(few):
+            self._graphs[1].replay()
+        return {name: list(table[list(kept)].cpu().numpy()) for name, table in self._terms.items()}
+
+    def _record(self, body: Callable[[Any], dict[str, Tensor]], count: int) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(count):
+                for name, term in body(self._current()).items():
+                    self._terms[name].index_copy_(0, self._row, term[None])
+                self._row.add_(1)
+        return graph
+
+    def _current(self) -> Any:
+        return pytree.tree_map(lambda table: table.index_select(0, self._row).squeeze(0), self._tables)
+
+    def _fill(self, tables: Any) -> None:
+        pytree.tree_map(lambda table, block: table[: len(block)].copy_(block), self._tables, tables)
+        self._row.zero_()

@@ -1,0 +1,92 @@
+"""Which members share one tensor program."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from axiswise.models import VAE
+from axiswise.population.member import Member
+from axiswise.records import address, describe
+from axiswise.schedules import hyperparameters
+
+LARGEST = 64  # members of one cohort: beyond it stacking gains nothing more, and less is lost when a run is stopped
+SMALL = 200_000  # weights of a member below which stacking pays on a CPU: above, one member keeps its cores busy
+
+
+Precision = Literal["fp32", "bf16"]
+"""What products are computed in on the fast path: the type of the weights, or bfloat16 with wider sums and weights."""
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Members that train as one tensor program, and how: what a resumed run must repeat to be bit-equal.
+
+    Arguments:
+        members: The members, in the order of the stack.
+        threads: Threads that PyTorch computes with.
+        precision: What products are computed in on the fast path; None is the plain path.
+    """
+
+    members: tuple[Member, ...]
+    threads: int
+    precision: Precision | None = None
+
+    @property
+    def address(self) -> str:
+        """Content address of the cohort."""
+        return address([member.address for member in self.members])
+
+    @property
+    def stacked(self) -> bool:
+        """Whether there is a member axis to map over."""
+        return len(self.members) > 1
+
+
+def cohorts(members: Sequence[Member], device: torch.device, precision: Precision | None = None) -> list[Cohort]:
+    """Groups members that can share a program, in order of first appearance.
+
+    Members share a program when they differ in seed and hyperparameters only. On a CPU, members with convolutions or
+    many weights stay alone: one of them fills the machine, and stacking only adds memory traffic.
+
+    Example:
+        >>> from axiswise import models, objectives
+        >>> from axiswise.population import grid
+        >>> either = [models.linear(3, 2), models.mlp(3, 2)]
+        >>> members = grid(model=either, objective=objectives.BetaVAE(), steps=1, seed=range(4))
+        >>> [len(cohort.members) for cohort in cohorts(members, torch.device("cpu"))]
+        [4, 4]
+    """
+    groups: dict[str, list[Member]] = {}
+    for member in members:
+        groups.setdefault(address(structure(member)), []).append(member)
+    threads = torch.get_num_threads()
+    formed = []
+    for group in groups.values():
+        size = LARGEST if stacking_pays(group[0].model, device) else 1
+        parts = (tuple(group[start : start + size]) for start in range(0, len(group), size))
+        formed += [Cohort(part, threads, precision) for part in parts]
+    return formed
+
+
+def structure(member: Member) -> dict[str, Any]:
+    """What must be equal within a cohort: the member's form without its seed and its hyperparameters' values."""
+    form = describe(member)
+    del form["seed"]
+    for name in ("objective", "optimizer"):
+        for hyperparameter in hyperparameters(getattr(member, name)):
+            del form[name][hyperparameter]
+    return form
+
+
+def stacking_pays(model: VAE, device: torch.device) -> bool:
+    """Whether members of this model are faster as one stacked program than one after another, on this device."""
+    if device.type != "cpu":
+        return True
+    modules = model.modules().values()
+    layers = [layer for module in modules for layer in module.modules()]
+    if any(isinstance(layer, nn.Conv2d | nn.ConvTranspose2d) for layer in layers):
+        return False
+    return sum(parameter.numel() for module in modules for parameter in module.parameters()) <= SMALL

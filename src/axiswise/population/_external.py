@@ -1,0 +1,406 @@
+"""Models of a user's own, trained anywhere: read as a posterior and a mean, and put together into a population."""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from axiswise.distributions import (
+    Bernoulli,
+    Deterministic,
+    DeterministicParameters,
+    Diagonal,
+    DiagonalParameters,
+    Full,
+    FullParameters,
+    Gaussian,
+    LearnedGaussian,
+    Likelihood,
+    OptimalGaussian,
+    Parameters,
+    Posterior,
+    Prior,
+    StandardNormal,
+)
+from axiswise.errors import AxiswiseError
+from axiswise.models import VAE, Networks
+from axiswise.objectives import Batch, BetaVAE, Draw, Terms, Trainable
+from axiswise.population._trained import Trained
+from axiswise.population.member import Member
+from axiswise.population.population import Population
+from axiswise.records import versions
+from axiswise.records._identity import stored_as
+from axiswise.shapes import Float, Tensor
+
+CHUNK = 1 << 22  # numbers of observations or latents given to a user's function at a time
+KINDS = {Diagonal: DiagonalParameters, Full: FullParameters, Deterministic: DeterministicParameters}
+
+
+def from_models(
+    models: Sequence[tuple[Callable[..., Any], Callable[..., Any] | None]],
+    *,
+    posterior: Posterior = Diagonal(),
+    prior: Prior = StandardNormal(),
+    likelihood: Likelihood = Gaussian(),
+    beta: float | int | None = None,
+    name: str = "external",
+) -> Population:
+    """Makes a population of models that were trained elsewhere, so that `evaluate`, UDR and reports work on them.
+
+    Nothing is copied: members call your functions, in evaluation mode, and put modules back into the mode they were in.
+    Latents that are feature maps are flattened. Such a population cannot be saved or moved, since its weights are
+    yours; and what is unknown of it, such as its optimizer, is None in its rows.
+
+    Arguments:
+        models: Pairs (encode, decode) of modules or other callables. ``encode(x)`` returns a pair of tensors, mean and
+            log-variance, a posterior's named tuple, or a normal distribution of PyTorch's. ``decode(z)`` returns
+            E[x | z]: probabilities, not logits; None where there is no decoder.
+        posterior: What `encode` returns: Diagonal(), Full() or Deterministic().
+        prior: Distribution of the latents.
+        likelihood: Distribution of observations around E[x | z].
+        beta: Weight of the divergence that they were trained with, where it is known.
+        name: What tables call the architecture.
+
+    Example:
+        >>> encoder, decoder = nn.Linear(3, 4), nn.Linear(2, 3)
+        >>> both = from_models([(lambda x: encoder(x).chunk(2, -1), decoder)] * 2)
+        >>> codes = both.encode(torch.zeros(5, 3))
+        >>> len(both), codes.mean.shape, both.decode(codes.mean).shape
+        (2, torch.Size([2, 5, 2]), torch.Size([2, 5, 3]))
+    """
+    if not len(models):
+        raise AxiswiseError("A population needs at least one model. Got none; give a list of pairs (encode, decode).")
+    objective = BetaVAE(beta) if beta is not None else Unknown()
+    trained = []
+    for number, pair in enumerate(models):
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not callable(pair[0]):
+            raise AxiswiseError(
+                f"Every model must be a pair (encode, decode) of callables. Got {_described(pair)} as model {number}."
+            )
+        reader = Reader(*pair, likelihood=likelihood, kind=KINDS.get(type(posterior)))
+        reader.latents = getattr(prior, "latents", 0)
+        # The seed tells members apart, and decides the noise of their samples.
+        vae = VAE(External(reader, name), posterior, prior, likelihood)
+        member = Member(vae, objective, steps=0, batch=None, seed=number)
+        about = {"dataset": None, "dtype": None, "device": None, "versions": versions()}
+        halves = (reader.encode, None if pair[1] is None else reader.decode)
+        trained.append(Trained(member, {}, {}, {"step": torch.zeros(0).numpy()}, "trained", 0.0, about, halves))
+    return Population(trained)
+
+
+class Reader:
+    """A user's model as the library wants to see it: posteriors and means, flat latents, in evaluation mode.
+
+    Arguments:
+        encode: Gives means and log-variances, in any of the ways that `from_models` takes.
+        decode: Gives E[x | z]; None where there is no decoder.
+        likelihood: What turns a mean back into a decoder's raw output, where somebody asks for that.
+        kind: The named tuple that `encode` must amount to; any if None.
+
+    Example:
+        >>> model = nn.Sequential(nn.Conv2d(1, 4, 2, 2), nn.Dropout(0.5))
+        >>> reader = Reader(lambda x: model(x).chunk(2, 1), lambda z: z.mean(1))
+        >>> reader.encode(torch.zeros(7, 1, 4, 4)).mean.shape, reader.latent_shape, model.training
+        (torch.Size([7, 8]), (2, 2, 2), True)
+    """
+
+    def __init__(
+        self,
+        encode: Callable[..., Any],
+        decode: Callable[..., Any] | None,
+        likelihood: Likelihood = Gaussian(),
+        kind: type | None = None,
+    ) -> None:
+        self._encode, self._decode, self._likelihood, self._kind = encode, decode, likelihood, kind
+        self.latent_shape: tuple[int, ...] | None = None
+        """Shape of the latents of one observation, once one has been encoded."""
+        self.latents = 0
+        """How many they are; 0 before that."""
+
+    def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
+        """Parameters of q(z | x), latents flattened, without a graph.
+
+        Raises:
+            AxiswiseError: If `encode` does not give posteriors, or gives numbers that are not finite.
+        """
+        check_observations(x)
+        rows = max(1, CHUNK // max(1, x[0].numel()))
+        with evaluating(self._encode), torch.no_grad():
+            parts = [self._read(part) for part in x.split(rows)]
+        return type(parts[0])(*(torch.cat(fields) for fields in zip(*parts, strict=True)))  # pyright: ignore
+
+    def decode(self, z: Float[Tensor, "n z"], *, raw: bool = False) -> Float[Tensor, "n ..."]:
+        """E[x | z] at flat latents, or with ``raw=True`` the decoder's output that has this mean.
+
+        Raises:
+            AxiswiseError: If there is no decoder, or it gives anything but a tensor with a row for each of `z`.
+        """
+        if self._decode is None:
+            raise AxiswiseError("The model has no decoder. Give one in place of None.")
+        shaped = z if self.latent_shape is None else z.reshape(len(z), *self.latent_shape)
+        own = raw and "raw" in _parameters(self._decode)
+        with evaluating(self._decode):
+            decoded = _called("decode", self._decode, shaped, {"raw": True} if own else {})
+        if not isinstance(decoded, Tensor):
+            raise AxiswiseError(
+                f"`decode` must return a tensor E[x | z]. Got {_described(decoded)}. Wrap it so that it returns the "
+                "reconstruction alone: lambda z: decode(z).reconstruction, for example."
+            )
+        if decoded.ndim < 2 or len(decoded) != len(z):
+            raise AxiswiseError(
+                f"`decode` must return a row for each row of z, which has shape {tuple(shaped.shape)}. "
+                f"Got shape {tuple(decoded.shape)}."
+            )
+        return decoded if own or not raw else self._raw(decoded)
+
+    def _raw(self, mean: Tensor) -> Tensor:
+        if isinstance(self._likelihood, Bernoulli):
+            return torch.logit(mean, eps=torch.finfo(mean.dtype).eps)
+        if isinstance(self._likelihood, Gaussian | LearnedGaussian | OptimalGaussian):
+            return mean
+        raise AxiswiseError(
+            f"The raw output cannot be had from a mean with {type(self._likelihood).__name__}. Give a `decode` that "
+            "takes `raw=True`."
+        )
+
+    def _read(self, x: Tensor) -> Parameters:
+        """One chunk of posteriors, checked and flattened."""
+        posterior = as_posterior(_called("encode", self._encode, x, {}), len(x))
+        if self._kind is not None and not isinstance(posterior, self._kind):
+            raise AxiswiseError(
+                f"`encode` must return {self._kind.__name__}, or what amounts to them. Got {type(posterior).__name__}. "
+                "Say with `posterior` what it returns: Diagonal(), Full() or Deterministic()."
+            )
+        shape = tuple(posterior.mean.shape[1:])
+        self.latent_shape = shape if len(shape) > 1 else None
+        fields: Any = posterior
+        flat = type(posterior)(*(part.flatten(1) if len(shape) > 1 else part for part in fields))
+        self.latents = flat.mean.shape[-1]
+        for name, part in zip(fields._fields, flat, strict=True):  # pyright: ignore (a named tuple)
+            refuse_non_finite(f"The {name.replace('_', '-')} that `encode` returned", part)
+        return flat
+
+
+def as_posterior(output: Any, rows: int) -> Parameters:
+    """Reads what an encoder returned: two tensors, a posterior's named tuple, or a normal distribution of PyTorch's.
+
+    Arguments:
+        output: What it returned.
+        rows: How many observations it was given.
+
+    Example:
+        >>> as_posterior((torch.zeros(4, 2), torch.zeros(4, 2)), 4).variance.sum()
+        tensor(8.)
+        >>> as_posterior(torch.zeros(4, 2), 4)
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `encode` must return a pair (mean, log-variance) of tensors. Got one tensor ...
+    """
+    if isinstance(output, Tensor):
+        raise AxiswiseError(
+            f"`encode` must return a pair (mean, log-variance) of tensors. Got one tensor of shape "
+            f"{tuple(output.shape)}. If its halves are these, wrap it: lambda x: encode(x).chunk(2, 1). If it is a "
+            "code without noise: lambda x: axiswise.distributions.DeterministicParameters(encode(x))."
+        )
+    if isinstance(output, torch.distributions.Independent):
+        output = output.base_dist
+    if isinstance(output, torch.distributions.Normal):
+        output = (output.mean, output.variance.log())
+    if isinstance(output, tuple | list) and not isinstance(output, Parameters):
+        if len(output) != 2 or not all(isinstance(part, Tensor) for part in output):
+            kinds = ", ".join(type(part).__name__ for part in output)
+            raise AxiswiseError(
+                f"`encode` must return a pair (mean, log-variance) of tensors. Got {len(output)} of {kinds}. Wrap it "
+                "so that it returns these two: lambda x: encode(x)[1:], for example."
+            )
+        output = DiagonalParameters(*output)
+    if not isinstance(output, DiagonalParameters | FullParameters | DeterministicParameters):
+        raise AxiswiseError(
+            "`encode` must return a pair (mean, log-variance) of tensors, or DiagonalParameters, FullParameters or "
+            f"DeterministicParameters. Got {_described(output)}. Wrap it so that it does."
+        )
+    mean = output.mean
+    if mean.ndim < 2 or len(mean) != rows or not mean.is_floating_point() or 0 in mean.shape:
+        raise AxiswiseError(
+            f"The mean that `encode` returns must have a row of latents for each of {rows} observations. "
+            f"Got shape {tuple(mean.shape)}, {mean.dtype}."
+        )
+    if isinstance(output, DiagonalParameters) and output.log_variance.shape != mean.shape:
+        raise AxiswiseError(
+            "Mean and log-variance must have the same shape. "
+            f"Got {tuple(mean.shape)} and {tuple(output.log_variance.shape)}; a variance that is shared can be "
+            "expanded: log_variance.expand_as(mean)."
+        )
+    if isinstance(output, FullParameters) and output.cholesky.shape != (*mean.shape, mean.shape[-1]):
+        raise AxiswiseError(
+            f"The Cholesky factor must have shape {(*mean.shape, mean.shape[-1])}. Got {tuple(output.cholesky.shape)}."
+        )
+    return output
+
+
+def check_observations(x: Any) -> None:
+    """Raises unless `x` is a floating-point tensor of at least one observation, all of it finite.
+
+    Example:
+        >>> check_observations([[1.0]])
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `x` must be a floating-point tensor of observations (n, …). Got list; ...
+    """
+    if not isinstance(x, Tensor):
+        raise AxiswiseError(
+            f"`x` must be a floating-point tensor of observations (n, …). Got {type(x).__name__}; "
+            "torch.as_tensor(x, dtype=torch.float32) makes one of an array."
+        )
+    if x.ndim < 2 or 0 in x.shape or not x.is_floating_point():
+        raise AxiswiseError(
+            f"`x` must be a floating-point tensor of observations (n, …), none of its axes empty. "
+            f"Got shape {tuple(x.shape)}, {x.dtype}. Bytes become grey values by x.float() / 255."
+        )
+    refuse_non_finite("`x`", x)
+
+
+def refuse_non_finite(what: str, tensor: Tensor) -> None:
+    """Raises if anything in a tensor is NaN or infinite, and says where."""
+    bad = ~tensor.isfinite()
+    if bad.any():
+        rows = bad.flatten(1).any(1)
+        raise AxiswiseError(
+            f"{what} must be finite. Got {int(bad.sum())} values that are NaN or infinite, in {int(rows.sum())} of "
+            f"{len(rows)} rows, the first in row {int(rows.nonzero()[0])}. Look at that observation, or at whether "
+            "the model diverged."
+        )
+
+
+@contextmanager
+def evaluating(*functions: Callable[..., Any] | None) -> Iterator[int]:
+    """Puts all modules that some functions use into evaluation mode, and each back as it was; gives how many changed.
+
+    Found are modules themselves, those a bound method belongs to, and those that a function, a partial or an object
+    refers to by name.
+
+    Example:
+        >>> model = nn.Dropout()
+        >>> with evaluating(lambda x: model(x)) as changed:
+        ...     changed, model.training
+        (1, False)
+        >>> model.training
+        True
+    """
+    layers = {id(layer): layer for function in functions for found in _modules(function) for layer in found.modules()}
+    changed = [layer for layer in layers.values() if layer.training]
+    try:
+        for layer in changed:
+            layer.training = False
+        yield len(changed)
+    finally:
+        for layer in changed:
+            layer.training = True
+
+
+def _modules(function: Any, depth: int = 4) -> list[nn.Module]:
+    """The modules that a callable refers to, looked for a few steps deep."""
+    if isinstance(function, nn.Module):
+        return [function]
+    if depth == 0 or isinstance(function, type | types.ModuleType | Tensor | str | int | float | None):
+        return []
+    within: list[Any] = []
+    if isinstance(function, functools.partial):
+        within = [function.func, *function.args, *function.keywords.values()]
+    elif inspect.ismethod(function):
+        within = [function.__self__, function.__func__]
+    elif inspect.isfunction(function):
+        named = inspect.getclosurevars(function)
+        within = [*named.nonlocals.values(), *named.globals.values()]
+    elif isinstance(function, list | tuple):
+        within = list(function)
+    elif isinstance(function, dict):
+        within = list(function.values())
+    elif hasattr(function, "__dict__"):
+        within = list(vars(function).values())
+    return [module for part in within for module in _modules(part, depth - 1)]
+
+
+def _called(what: str, function: Callable[..., Any], argument: Tensor, options: Mapping[str, Any]) -> Any:
+    """What a user's function returns; what it raises becomes an error that says what it was given."""
+    try:
+        return function(argument, **options)
+    except AxiswiseError:
+        raise
+    except Exception as error:  # a user's function may raise anything
+        raise AxiswiseError(
+            f"`{what}` must take a tensor of shape {tuple(argument.shape)}, {argument.dtype}, on {argument.device}. "
+            f"Got {type(error).__name__}: {error}. Reshape, convert or move its argument in a function around it."
+        ) from error
+
+
+def _parameters(function: Callable[..., Any]) -> Sequence[str]:
+    target = function.forward if isinstance(function, nn.Module) else function
+    try:
+        return list(inspect.signature(target).parameters)
+    except (TypeError, ValueError):  # built in C, without a signature
+        return []
+
+
+def _described(value: Any) -> str:
+    return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What a model was trained for that was trained elsewhere: nobody said. It cannot be trained further."""
+
+    def networks(self, model: VAE) -> Trainable:
+        """None of ours."""
+        return Trainable({})
+
+    def draws(self, batch: int, latents: int) -> dict[str, Draw]:
+        """None."""
+        return {}
+
+    def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
+        """Raises: there is none.
+
+        Raises:
+            AxiswiseError: Always.
+        """
+        raise AxiswiseError("A model of your own cannot be trained here. Use `models.custom` to train your modules.")
+
+
+@dataclass(frozen=True)
+class External:
+    """Architecture of a model that was built elsewhere.
+
+    Arguments:
+        reader: What calls it.
+        name: What a table calls it.
+    """
+
+    reader: Reader = field(metadata=stored_as(lambda reader: "foreign"))
+    name: str = "external"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Unknown."""
+        return ()
+
+    @property
+    def latents(self) -> int:
+        """Number of latents, 0 before anything was encoded."""
+        return self.reader.latents
+
+    def build_encoder(self, outputs: int) -> nn.Module:
+        """Raises: nothing of it is built here.
+
+        Raises:
+            AxiswiseError: Always.
+        """
+        raise AxiswiseError("A model of your own cannot be built again here. Use `models.custom` for that.")
+
+    def build_decoder(self, outputs: int) -> nn.Module:
+        """Raises, as `build_encoder` does."""
+        return self.build_encoder(outputs)

@@ -1,0 +1,179 @@
+"""Trained members: weights, history, and how they ended; and groups of them that compute as one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.func import vmap
+
+from axiswise.distributions import Likelihood, Parameters, Prior
+from axiswise.errors import AxiswiseError
+from axiswise.models import VAE, with_learned
+from axiswise.models.transforms import Halves
+from axiswise.population._cohort import stacking_pays
+from axiswise.population._program import bind
+from axiswise.population.member import Member
+from axiswise.shapes import Float, Tensor
+
+CHUNK = 1 << 24  # numbers of observations encoded or decoded at a time, for all members of a group together
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A member with its weights.
+
+    Arguments:
+        member: What was trained.
+        weights: Parameters by "module.parameter".
+        buffers: Buffers by "module.buffer".
+        history: "step" and the terms of the loss, first axis the recorded steps.
+        status: "trained", or "diverged at step …".
+        seconds: Time its cohort spent training, divided by the cohort's members.
+        about: What produced it: "dataset" (identity), "dtype", "device" and "versions".
+        halves: Encoder, x ↦ the posterior's named tuple, and decoder, z ↦ E[x | z], of a model that was not trained
+            here (see `population.foreign`); it is called as it is, and has no weights of ours.
+    """
+
+    member: Member
+    weights: dict[str, Tensor]
+    buffers: dict[str, Tensor]
+    history: dict[str, np.ndarray]
+    status: str
+    seconds: float
+    about: dict[str, Any]
+    halves: Halves | None = None
+
+    def to(self, device: torch.device) -> "Trained":
+        """The same on another device.
+
+        Raises:
+            AxiswiseError: If it was not trained here.
+        """
+        if self.halves is not None:
+            raise AxiswiseError(
+                f"A model of your own stays where it is. Got {device}. Move it yourself, and make the population again."
+            )
+        weights = {name: tensor.to(device) for name, tensor in self.weights.items()}
+        return replace(
+            self, weights=weights, buffers={name: tensor.to(device) for name, tensor in self.buffers.items()}
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Members of one model within a population, stacked.
+
+    Arguments:
+        positions: Where the members stand in the population.
+        trained: The members.
+    """
+
+    positions: tuple[int, ...]
+    trained: tuple[Trained, ...]
+
+    @property
+    def model(self) -> VAE:
+        """The model they share."""
+        return self.trained[0].member.model
+
+    @cached_property
+    def prior(self) -> Prior:
+        """The members' prior; what it learned has leading axes ``(p, 1)``, so that it broadcasts over ``(p, n, z)``."""
+        return with_learned(self.model.prior, self._learned("prior"))
+
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """The members' likelihood; what it learned has leading axes ``(p, 1)``."""
+        return with_learned(self.model.likelihood, self._learned("likelihood"))
+
+    @property
+    def decodes(self) -> bool:
+        """Whether there is a decoder."""
+        if self._halves is not None:
+            return self._halves[0][1] is not None
+        return any(name.startswith("decoder.") for name in self.trained[0].weights)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating-point type that the members compute in; PyTorch's default for those without weights of ours."""
+        weights = self.trained[0].weights
+        return next(iter(weights.values())).dtype if weights else torch.get_default_dtype()
+
+    def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
+        """Parameters of q(z | x) of every member for the same observations, member axis first."""
+        if self._halves is not None:
+            encoded = [encode(x) for encode, _ in self._halves]
+            return type(encoded[0])(*(torch.stack(parts) for parts in zip(*encoded, strict=True)))
+        if x.shape[1:] != self.model.shape:
+            raise AxiswiseError(
+                f"`x` must have shape (n, {', '.join(map(str, self.model.shape))}). Got {tuple(x.shape)}."
+            )
+        like = next(iter(self.trained[0].weights.values()))
+        rows = max(1, CHUNK // (math.prod(self.model.shape) * len(self.trained)))
+        heads = [self._call("encoder", part.to(like), shared=True) for part in x.split(rows)]
+        return self.model.posterior.unpack(torch.cat(heads, 1))
+
+    def decode(self, z: Float[Tensor, "p n z"], *, raw: bool = False) -> Float[Tensor, "p n ..."]:
+        """E[x | z] of every member at its own latents, or the decoder's raw output."""
+        if not self.decodes:
+            raise AxiswiseError("These members have no decoder: their objective trains an encoder alone.")
+        if self._halves is not None:
+            return torch.stack([decode(rows, raw=raw) for (_, decode), rows in zip(self._halves, z, strict=True)])  # pyright: ignore[reportOptionalCall] (checked)
+        output = self._call("decoder", z, shared=False)
+        return output if raw else self.likelihood.mean(output)
+
+    @property
+    def _halves(self) -> list[Halves] | None:
+        """The members' own halves where they were not trained here, which all members of a group share."""
+        halves = [trained.halves for trained in self.trained if trained.halves is not None]
+        return halves or None
+
+    def _call(self, name: str, argument: Tensor, *, shared: bool) -> Float[Tensor, "p n ..."]:
+        """The output of one module of every member, as one program where that pays."""
+        module = {name: self._modules[name]}
+
+        def one(weights: dict[str, Tensor], buffers: dict[str, Tensor], rows: Tensor) -> Tensor:
+            return bind(module, weights, buffers)[name](rows)
+
+        if self._stacked:
+            return vmap(one, in_dims=(0, 0, None if shared else 0))(self._weights, self._buffers, argument)
+        singles = [
+            one(trained.weights, trained.buffers, argument if shared else argument[row])
+            for row, trained in enumerate(self.trained)
+        ]
+        return torch.stack(singles)
+
+    def _learned(self, name: str) -> dict[str, Tensor]:
+        """The stacked parameters that a distribution learned, by name."""
+        return {
+            key.removeprefix(f"{name}."): stack[:, None]
+            for key, stack in self._weights.items()
+            if key.startswith(f"{name}.")
+        }
+
+    @cached_property
+    def _stacked(self) -> bool:
+        device = next(iter(self.trained[0].weights.values())).device
+        return len(self.trained) > 1 and stacking_pays(self.model, device)
+
+    @cached_property
+    def _modules(self) -> dict[str, nn.Module]:
+        modules = self.trained[0].member.objective.networks(self.model).model
+        return {name: module.eval() for name, module in modules.items()}
+
+    @cached_property
+    def _weights(self) -> dict[str, Tensor]:
+        return _stack([trained.weights for trained in self.trained])
+
+    @cached_property
+    def _buffers(self) -> dict[str, Tensor]:
+        return _stack([trained.buffers for trained in self.trained])
+
+
+def _stack(rows: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}

@@ -1,0 +1,275 @@
+"""The page: title and facts, then each section's findings, pictures and tables, then where it all comes from."""
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from urllib.parse import quote
+
+import numpy as np
+
+from axiswise.report._folder import Run, Study
+from axiswise.report._sections import (
+    MISSING,
+    Section,
+    Setting,
+    absences,
+    distinct,
+    finite,
+    grouped,
+    label,
+    measured,
+    number,
+    phrase,
+    setting,
+    varying,
+)
+from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
+from axiswise.statistics import mean_interval
+
+SUMMARY_NOTE = (
+    "Mean over members ± its 95 % Student t interval, which a single member does not have; (k of n) where only k of n "
+    "members have a value."
+)
+
+
+def document(study: Study, parts: Sequence[tuple[Section, Sequence[Picture]]]) -> str:
+    """Writes the whole page, images and style included, so that the file can be sent as it is.
+
+    Arguments:
+        study: The study.
+        parts: Its sections, each with its pictures.
+    """
+    compared = [section for section, _ in parts]
+    return whole_page(
+        study.title,
+        element("header", element("h1", study.title), _paragraph(study.summary, "lead"), _facts(study, compared)),
+        _contents(compared),
+        _notices(study, compared),
+        *(_section(section, pictures) for section, pictures in parts),
+        _provenance(study),
+    )
+
+
+def _paragraph(text: str, style: str) -> Markup:
+    return element("p", text, class_=style) if text else Markup()
+
+
+def _facts(study: Study, compared: Sequence[Section]) -> Markup:
+    members = [member for section in compared for member in section.members]
+    seconds = sum(_seconds(run) for run in study.runs)
+    entries = {
+        "members": setting(len(members)),
+        "runs": setting(len(study.runs)),
+        "datasets": ", ".join(sorted({setting(member.settings["dataset"]) for member in members})),
+        "steps": _range([member.settings["steps"] for member in members]),
+        "device": ", ".join(sorted({member.device for member in members} - {""})),
+        "time of training": _duration(seconds) if seconds else "",
+        "scale": study.scale,
+    }
+    pairs = (element("div", element("dt", name), element("dd", text)) for name, text in entries.items() if text)
+    return element("dl", *pairs, class_="facts")
+
+
+def _seconds(run: Run) -> float:
+    """Time that the members of a run took to train; every row of a member tells it."""
+    members = {row["member"]: finite(row.get("training_seconds")) for row in run.rows}
+    return math.fsum(value for value in members.values() if not math.isnan(value))
+
+
+def _duration(seconds: float) -> str:
+    """Writes a time as people say it.
+
+    Example:
+        >>> [_duration(seconds) for seconds in (0.12, 42.0, 200.0, 9000.0)]
+        ['0.1 s', '42 s', '3 min', '2.5 h']
+    """
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _range(values: Iterable[Setting]) -> str:
+    numbers = sorted(value for value in values if isinstance(value, int | float))
+    ends = dict.fromkeys(setting(value) for value in (*numbers[:1], *numbers[-1:]))
+    return " … ".join(ends)
+
+
+def _contents(compared: Sequence[Section]) -> Markup:
+    if len(compared) < 2:
+        return Markup()
+    links = (element("a", section.name, href=f"#{_anchor(section)}") for section in compared)
+    return element("nav", *links)
+
+
+def _anchor(section: Section) -> str:
+    return "section-" + quote(section.name, safe="")
+
+
+def _notices(study: Study, compared: Sequence[Section]) -> Markup:
+    items = [join(element("b", name), " was skipped: ", reason) for name, reason in sorted(study.skipped.items())]
+    for section in compared:
+        failed = [member for member in section.members if member.status not in ("trained", "")]
+        for run, members in groupby(failed, key=lambda member: member.run):
+            told = (join(element("code", member.address), f" {member.status}") for member in members)
+            items.append(join(element("b", run), ": ", Markup("; ".join(told))))
+        for measures, reason, members in absences(section):
+            who = "1 member has" if members == 1 else f"{members} members have"
+            items.append(join(element("b", section.name), f": {who} no {', '.join(map(label, measures))} ({reason})"))
+    if not items:
+        return Markup()
+    heading = element("h2", "What is missing")
+    return element("aside", heading, element("ul", *(element("li", item) for item in items)))
+
+
+def _section(section: Section, pictures: Sequence[Picture]) -> Markup:
+    return element(
+        "section",
+        element("h2", section.name),
+        _paragraph(_setup(section), "setup"),
+        _findings(section),
+        _figures(pictures),
+        element("h3", "By setting"),
+        _paragraph(SUMMARY_NOTE, "note"),
+        _summary_table(section),
+        element(
+            "details",
+            element("summary", f"All {len(section.members)} members" if len(section.members) > 1 else "The member"),
+            _member_table(section),
+        ),
+        id=_anchor(section),
+    )
+
+
+def _setup(section: Section) -> str:
+    """Says in two sentences what all members share and what differs."""
+    members = section.members
+    differing = varying(members)
+    shared = phrase({name: value for name, value in members[0].settings.items() if name not in differing})
+    opening = f"{len(members)} members" if len(members) > 1 else "One member"
+    sentences = [f"{opening}: {shared}." if shared else f"{opening}."]
+    if differing:
+        choices = (
+            f"{label(name)} ({', '.join(setting(part[0].settings[name]) for _, part in grouped(members, [name]))})"
+            for name in distinct(members)
+        )
+        sentences.append(f"They differ in {'; '.join(choices)}.")
+    return " ".join(sentences)
+
+
+def _findings(section: Section) -> Markup:
+    """One sentence per leading measure: where its mean is highest, where lowest, and whether that tells them apart."""
+    groups = grouped(section.members, distinct(section.members))
+    items = []
+    for measure in [name for name in ("mig", "dto") if name in section.measures]:
+        values = {name: measured(part, measure) for name, part in groups}
+        means = {name: np.nanmean(part) for name, part in values.items() if np.isfinite(part).any()}
+        if not means:
+            continue
+        scale = _scale(section, measure)
+        high, low = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+        name = element("b", label(measure))
+        if len(means) == 1:
+            items.append(join(name, f": {_interval(values[high], scale)}."))
+            continue
+        items.append(
+            join(
+                "Mean ",
+                name,
+                f" is highest at {high}, {_interval(values[high], scale)}, and lowest at {low}, ",
+                f"{_interval(values[low], scale)}; {_apart(values[high], values[low], scale)}.",
+            )
+        )
+    return element("ul", *(element("li", item) for item in items), class_="findings") if items else Markup()
+
+
+def _apart(high: np.ndarray, low: np.ndarray, scale: float) -> str:
+    """Whether two groups can be told apart by the intervals of their means, to the digits that are shown."""
+    above, below = mean_interval(high), mean_interval(low)
+    if min(above.known, below.known) < 2:
+        return "a single member has no interval to tell them apart by"
+    return f"the two intervals {'overlap' if above.low - below.high <= 0.001 * scale else 'do not overlap'}"
+
+
+def _scale(section: Section, measure: str) -> float:
+    """The size of the largest value, which fixes the digits of all."""
+    return float(np.nanmax(np.abs(measured(section.members, measure)), initial=0.0))
+
+
+def _interval(values: np.ndarray, scale: float) -> str:
+    """Mean ± 95 % of the values there are, and how many there are where some are missing."""
+    found = mean_interval(values)
+    if not found.known:
+        return MISSING
+    counted = f" ({found.known} of {len(values)})" if found.left_out else ""
+    half = f" ± {number(found.high - found.estimate, scale)}" if found.known > 1 else ""
+    return number(found.estimate, scale) + half + counted
+
+
+def _figures(pictures: Iterable[Picture]) -> Markup:
+    return element("div", *(figure(picture) for picture in pictures), class_="figures")
+
+
+def _summary_table(section: Section) -> Markup:
+    columns, scales = varying(section.members), {name: _scale(section, name) for name in section.measures}
+    rows = [
+        [
+            *(setting(members[0].settings[name]) for name in columns),
+            setting(len(members)),
+            *(_interval(measured(members, name), scale) for name, scale in scales.items()),
+        ]
+        for _, members in grouped(section.members, columns)
+    ]
+    return table([*map(label, columns), "members", *map(label, scales)], rows)
+
+
+def _member_table(section: Section) -> Markup:
+    columns, scales = varying(section.members), {name: _scale(section, name) for name in section.measures}
+    rows = [
+        [
+            element("code", member.address),
+            member.run,
+            *(setting(member.settings[name]) for name in columns),
+            setting(member.seed),
+            member.status,
+            *(number(member.values[name], scale) for name, scale in scales.items()),
+        ]
+        for member in section.members
+    ]
+    return table(["member", "run", *map(label, columns), "seed", "status", *map(label, scales)], rows)
+
+
+def _provenance(study: Study) -> Markup:
+    rows = [
+        [
+            element("a", run.name, href=quote((run.folder / "records.jsonl").relative_to(study.folder).as_posix())),
+            _dataset(run),
+            ", ".join(sorted({row.get("device") or "" for row in run.rows} - {""})),
+            _versions(row.get("versions") or {} for row in run.rows),
+        ]
+        for run in study.runs
+    ]
+    versions = _versions([study.versions])
+    return element(
+        "footer",
+        element("h2", "Where this comes from"),
+        element("p", "Made by ", element("code", study.command), ".") if study.command else Markup(),
+        element("p", f"Versions: {versions}.") if versions else Markup(),
+        element("p", "Each run links to its records: a row per member and measure, in JSON Lines.", class_="note"),
+        table(["run", "dataset", "device", "versions"], rows),
+    )
+
+
+def _dataset(run: Run) -> str:
+    dataset = run.header.get("dataset")
+    if not isinstance(dataset, dict):
+        return str(dataset or "")
+    arguments = ", ".join(f"{name}={value!r}" for name, value in (dataset.get("arguments") or {}).items())
+    return f"{dataset.get('name', '')}({arguments})"
+
+
+def _versions(found: Iterable[dict]) -> str:
+    by_name = {}
+    for versions in found:
+        for name, version in versions.items():
+            by_name.setdefault(name, set()).add(str(version))
+    return ", ".join(f"{name} {' / '.join(sorted(by_name[name]))}" for name in sorted(by_name))

@@ -1,0 +1,272 @@
+"""Which pictures a section gets, in which order, and what their captions ask the reader to look for."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from axiswise.report import figures
+from axiswise.report._folder import read_arrays
+from axiswise.report._sections import (
+    Member,
+    Section,
+    describe,
+    distinct,
+    finite,
+    grouped,
+    label,
+    measured,
+    number,
+    spread,
+    sweeps,
+)
+from axiswise.report.html import Picture
+
+POINTS = 4000  # per latent plane: more cannot be told apart at its size
+SEEDS, ROWS = 10, 12  # latent planes side by side, and below each other
+KINDS = 8  # lines, or colours, that a reader can tell apart
+TRAVERSAL_CAPTION = (
+    " Each row moves one latent and holds the others; rows are in the order of their KL. A disentangled latent changes "
+    "one thing along its row; a passive one changes nothing."
+)
+POOLED_CAPTION = "Members that differ in other settings are taken together: their spread is not the seed's alone."
+LOSS_TERMS = ("loss", "reconstruction", "kl")
+
+
+def pictures(section: Section) -> list[Picture]:
+    """Draws everything that the section's rows and arrays allow, the most telling first."""
+    drawn = [
+        *_latent_planes(section),
+        *_curves(section),
+        *_strips(section),
+        *_alignment(section),
+        *_reconstructions(section),
+        *_traversals(section),
+        *_training(section),
+    ]
+    prefix = _slug(section.name) or "runs"
+    return [picture._replace(name=f"{prefix}-{picture.name}.png") for picture in drawn]
+
+
+def _kinds(section: Section, members: Sequence[Member], sweep: str | None) -> list[figures.Curve]:
+    """The members as kinds that differ in something else than the sweep; too many kinds become one."""
+    others = [name for name in distinct(members, first=sweep) if name != sweep]
+    groups = grouped(members, others)
+    if len(groups) > KINDS:
+        groups = [("", list(members))]
+    return [
+        figures.Curve(
+            name,
+            np.array([finite(member.settings[sweep]) if sweep else math.nan for member in part]),
+            {measure: measured(part, measure) for measure in section.measures},
+        )
+        for name, part in groups
+    ]
+
+
+def _curves(section: Section) -> Iterator[Picture]:
+    for sweep in sweeps(section):
+        has = [member for member in section.members if member.settings[sweep] is not None]
+        absent = len(section.members) - len(has)
+        kinds = _kinds(section, has, sweep)
+        pooled = len(kinds) == 1 and len(distinct(has, first=sweep)) > 1
+        yield Picture(
+            f"curves-{_slug(sweep)}",
+            figures.curves(kinds, section.measures, label(sweep)),
+            f"Every measure against {label(sweep)}. The line is the mean over members, the band its 95 % interval "
+            "(cut off where it leaves the members), and each dot is one member. "
+            + (POOLED_CAPTION if pooled else "Dots far apart say that the seed decides as much as the setting.")
+            + (f" Members without {label(sweep)} ({absent}) are not drawn." if absent else ""),
+            f"Curves of {', '.join(map(label, section.measures))} against {label(sweep)}",
+        )
+
+
+def _strips(section: Section) -> Iterator[Picture]:
+    swept = sweeps(section)
+    if swept and all(any(member.settings[name] is not None for name in swept) for member in section.members):
+        return
+    yield Picture(
+        "strips",
+        figures.strips(_kinds(section, section.members, None), section.measures),
+        "Every measure of every member: a dot per member, a bar at the mean, and, where there is more than one member, "
+        "a line across for its 95 % interval. Strips that overlap do not differ by more than their seeds do.",
+        f"Strips of dots of {', '.join(map(label, section.measures))}",
+    )
+
+
+def _alignment(section: Section) -> Iterator[Picture]:
+    if not {"mig", "dto"} <= set(section.measures):
+        return
+    both = [member for member in section.members if math.isfinite(member.values["mig"] + member.values["dto"])]
+    if len(both) < 2:
+        return
+    complete = [name for name in sweeps(section) if all(member.settings[name] is not None for member in both)]
+    swept = complete[0] if complete else None
+    yield Picture(
+        "dto-mig",
+        figures.scatter(_kinds(section, both, swept), "dto", "mig", label(swept) if swept else None),
+        "Alignment against disentanglement, a dot per member. DtO measures how far the decoder's local principal "
+        "directions are from the latent axes (0 is aligned), MIG how far one latent stands out for each factor. If "
+        "alignment is what disentangles, the dots fall from the upper left to the lower right." + _correlation(both),
+        "Scatter of MIG against DtO",
+        place="beside",
+    )
+
+
+def _correlation(members: Sequence[Member]) -> str:
+    ranks = [_ranks(measured(members, measure)) for measure in ("dto", "mig")]
+    if len(members) < 4 or any(np.ptp(rank) == 0 for rank in ranks):
+        return ""
+    return f" Rank correlation {number(np.corrcoef(ranks)[0, 1], scale=1.0)} over {len(members)} members."
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 0, the mean rank for ties: how many values are smaller, and half of the others that are equal."""
+    return (values[:, None] > values).sum(1) + ((values[:, None] == values).sum(1) - 1) / 2
+
+
+def _latent_planes(section: Section) -> Iterator[Picture]:
+    stored = {run.name: read_arrays(run, "codes") for run in section.runs}
+    drawn = []
+    for member in section.members:
+        codes, factors = (stored[member.run].get(name) for name in (member.address, "factors"))
+        if codes is not None and factors is not None and codes.shape[1] >= 2 == factors.shape[1]:
+            kept = np.linspace(0, len(codes) - 1, min(POINTS, len(codes))).round().astype(int)
+            if np.isfinite(codes[kept]).all():
+                drawn.append((member, _plane(member, codes[kept], factors[kept])))
+    if not drawn:
+        return
+    members = [member for member, _ in drawn]
+    planes = {(member.run, member.address): plane for member, plane in drawn}
+    rows = [
+        (name, [planes[member.run, member.address] for member in part[:SEEDS]])
+        for name, part in grouped(members, distinct(members))
+    ]
+    kept = np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(int))
+    yield Picture(
+        "planes",
+        figures.latent_planes([rows[place] for place in kept], _factor_names(section)),
+        "The latent plane of each member, a panel per seed: the posterior means of the data, coloured by the two "
+        "factors as in the key on the left. A square that stands upright gives each factor a latent of its own; a "
+        "square that is turned mixes them, and one that is turned differently for every seed says that nothing in the "
+        "objective prefers the axes. All panels have the same scale."
+        + (f" Shown are {len(kept)} of {len(rows)} settings, evenly spaced." if len(kept) < len(rows) else ""),
+        "Scatter plots of posterior means in the latent plane, one panel per member",
+    )
+
+
+def _factor_names(section: Section) -> tuple[str, str]:
+    names = section.runs[0].rows[0].get("factors") or ()
+    return (str(names[0]), str(names[1])) if len(names) == 2 else ("factor 1", "factor 2")
+
+
+def _plane(member: Member, codes: np.ndarray, factors: np.ndarray) -> figures.Plane:
+    """The two latents that carry most, in their own order, and what they scored."""
+    pair = np.sort(np.argsort(-codes.var(0), kind="stable")[:2])
+    mig = member.values.get("mig", math.nan)
+    named = "" if codes.shape[1] == 2 else f"z{pair[0]}, z{pair[1]}"
+    note = ", ".join(part for part in (named, f"MIG {mig:.2f}" if math.isfinite(mig) else "") if part)
+    return figures.Plane(codes[:, pair], factors, note)
+
+
+def _reconstructions(section: Section) -> Iterator[Picture]:
+    stored = {run.name: read_arrays(run, "reconstructions") for run in section.runs}
+    has = [member for member in section.members if {member.address, "x"} <= stored[member.run].keys()]
+    shown = spread(has)
+    if not shown:
+        return
+    yield Picture(
+        "reconstructions",
+        figures.reconstructions(
+            [stored[member.run]["x"] for member, _ in shown],
+            [stored[member.run][member.address] for member, _ in shown],
+            [_title(section, *pick) for pick in shown],
+        ),
+        "Images above, their reconstructions below. What a reconstruction leaves out is what the latents do not carry."
+        + _choice(shown, has),
+        f"Images and reconstructions of {len(shown)} members",
+    )
+
+
+def _traversals(section: Section) -> Iterator[Picture]:
+    stored = {run.name: read_arrays(run, "traversals") for run in section.runs}
+    names = ("images", "values", "kl", "active")
+    has = [
+        member for member in section.members if {f"{member.address}/{n}" for n in names} <= stored[member.run].keys()
+    ]
+    for place, (member, standing) in enumerate(spread(has), start=1):
+        images, values, kl, active = (stored[member.run][f"{member.address}/{name}"] for name in names)
+        title = _title(section, member, standing)
+        yield Picture(
+            f"traversals-{place}",
+            figures.traversals(images, values, kl, active, title),
+            f"Latent traversals: {title}." + (TRAVERSAL_CAPTION if place == 1 else ""),
+            f"Latent traversals of a member, {int(active.astype(bool).sum())} of its {len(kl)} latents active",
+            place="half",
+        )
+
+
+def _training(section: Section) -> Iterator[Picture]:
+    stored = {run.name: read_arrays(run, "history") for run in section.runs}
+    has = [member for member in section.members if f"{member.address}/step" in stored[member.run]]
+    swept = next(iter(sweeps(section)), None)
+    lines = [
+        figures.Line(
+            stored[member.run][f"{member.address}/step"],
+            _scalar_terms(stored[member.run], member.address),
+            finite(member.settings[swept]) if swept else math.nan,
+        )
+        for member in has
+    ]
+    found = {term: None for line in lines for term in line.terms}
+    terms = sorted(found, key=lambda term: LOSS_TERMS.index(term) if term in LOSS_TERMS else len(LOSS_TERMS))
+    if terms:
+        yield Picture(
+            "training",
+            figures.training(lines, terms, label(swept) if swept else None),
+            "The terms of the objective while training, a thin line per member. Lines that still fall at the right "
+            "edge were stopped early; a line that breaks off diverged.",
+            f"Training curves of {', '.join(map(label, terms))}",
+        )
+    told = [member for member in has if f"{member.address}/kl_per_latent" in stored[member.run]]
+    shown = spread(told)
+    if shown:
+        courses = [
+            (
+                describe(section, member),
+                stored[member.run][f"{member.address}/step"],
+                stored[member.run][f"{member.address}/kl_per_latent"],
+            )
+            for member, _ in shown
+        ]
+        yield Picture(
+            "latents",
+            figures.latent_courses(courses),
+            "The KL of each latent while training. In the polarized regime latents part early into active ones, which "
+            "rise, and passive ones, which stay near zero (grey)." + _choice(shown, told),
+            f"KL of each latent over training for {len(shown)} members",
+        )
+
+
+def _scalar_terms(stored: Mapping[str, np.ndarray], address: str) -> dict[str, np.ndarray]:
+    """A member's recorded terms that are one number a step, by name; one that was never a number is left out."""
+    own = {name.removeprefix(f"{address}/"): term for name, term in stored.items() if name.startswith(f"{address}/")}
+    return {name: term for name, term in own.items() if name != "step" and term.ndim == 1 and np.isfinite(term).any()}
+
+
+def _title(section: Section, member: Member, standing: str) -> str:
+    return " · ".join(part for part in (describe(section, member), standing) if part)
+
+
+def _choice(shown: Sequence[tuple[Member, str]], has: Sequence[Member]) -> str:
+    if len(shown) == len(has):
+        return ""
+    ranked = any(standing for _, standing in shown)
+    chosen = "evenly spaced by MIG, from the highest to the lowest" if ranked else "evenly spaced"
+    return f" Shown are {len(shown)} of {len(has)} members, {chosen}."
+
+
+def _slug(name: str) -> str:
+    """A name as a file may be called everywhere."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.")

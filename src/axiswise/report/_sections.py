@@ -1,0 +1,300 @@
+"""Rows to members: who they are, what was swept, and how the measures spread over seeds."""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from axiswise.report._folder import Run
+
+LEADING = ("mig", "dto", "polarization")
+TRAILING = ("loss", "reconstruction", "kl")
+NAMES = {"beta": "β", "gamma": "γ", "dto": "DtO", "lr": "learning rate"}
+MISSING = "–"
+LONG = 48  # characters of a structure that are still worth reading
+
+Setting = float | int | str | None
+"""What was chosen: a number, a name, or nothing where a member has no such setting."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member as its rows tell it.
+
+    A member's address does not name the data it saw, so that the same address may stand in several runs.
+
+    Arguments:
+        run: The name of its run.
+        address: Its content address.
+        settings: What was chosen: dataset, architecture, objective, hyperparameters, optimizer, …
+        values: What was measured; NaN where there is no value.
+        seed: Its seed.
+        status: "trained", or what went wrong.
+        device: Where it was measured.
+    """
+
+    run: str
+    address: str
+    settings: dict[str, Setting]
+    values: dict[str, float]
+    seed: Setting
+    status: str
+    device: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """Runs that are compared with each other; all members have the same settings and measures, in the same order."""
+
+    name: str
+    runs: tuple[Run, ...]
+    members: tuple[Member, ...]
+    measures: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+class Absence(NamedTuple):
+    """Measures that some members have no value of, and why."""
+
+    measures: tuple[str, ...]
+    reason: str
+    members: int
+
+
+def sections(runs: Sequence[Run]) -> list[Section]:
+    """Groups runs by the part of their names before the slash, in the order of the study."""
+    first = {}
+    for run in runs:
+        first.setdefault(run.group, len(first))
+    ordered = sorted(runs, key=lambda run: first[run.group])
+    return [_section(name, tuple(group)) for name, group in groupby(ordered, key=lambda run: run.group)]
+
+
+def _section(name: str, runs: tuple[Run, ...]) -> Section:
+    rows = {}
+    for run in runs:
+        for row in run.rows:
+            rows.setdefault((run.name, row["member"]), []).append(row)
+    chosen = {key: _settings(found[-1]) for key, found in rows.items()}
+    settings = tuple(dict.fromkeys(name for member in chosen.values() for name in member))
+    measures = tuple(sorted({row["measure"] for found in rows.values() for row in found}, key=_rank))
+    members = [
+        Member(
+            run=key[0],
+            address=key[1],
+            settings={name: chosen[key].get(name) for name in settings},
+            values=dict.fromkeys(measures, math.nan) | {row["measure"]: finite(row.get("value")) for row in found},
+            seed=_plain(found[-1].get("seed")),
+            status=found[-1].get("status") or "",
+            device=found[-1].get("device") or "",
+        )
+        for key, found in rows.items()
+    ]
+    order = {run.name: place for place, run in enumerate(runs)}
+    members.sort(key=lambda member: (order[member.run], finite(member.seed), member.address))
+    return Section(name, runs, tuple(members), measures, settings)
+
+
+def _settings(row: dict[str, Any]) -> dict[str, Setting]:
+    chosen = {name: row.get(name) for name in ("dataset", "architecture", "objective")}
+    trained = {name: row.get(name) for name in ("latents", "optimizer", "lr", "batch", "steps")}
+    hyperparameters = row.get("hyperparameters") or {}
+    taken = {*chosen, *trained, *hyperparameters, "seed"}
+    data = {f"data {name}" if name in taken else name: value for name, value in (row.get("data") or {}).items()}
+    data.pop("data seed", None)  # another draw of the same data is a repetition, not a setting
+    return {name: _plain(value) for name, value in (chosen | data | hyperparameters | trained).items()}
+
+
+def _plain(value: Any) -> Setting:
+    """Numbers, names and nothing as they are, truth values and structures as text; of long ones the start and a hash.
+
+    Example:
+        >>> _plain([[0.5, 0.25], [1.0, 2.0]]), _plain([[0.123456789] * 9] * 9)
+        ('[[0.5, 0.25], [1.0, 2.0]]', '[[0.123456789, 0… (7c61b2)')
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = json.dumps(value, sort_keys=True)
+    if len(text) <= LONG:
+        return text
+    return f"{text[: LONG // 3]}… ({hashlib.sha256(text.encode()).hexdigest()[:6]})"
+
+
+def _rank(measure: str) -> tuple[int, int, str]:
+    if measure in LEADING:
+        return 0, LEADING.index(measure), measure
+    return (2, TRAILING.index(measure), measure) if measure in TRAILING else (1, 0, measure)
+
+
+def finite(value: Any) -> float:
+    """A finite number as a float, and anything else as NaN."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan
+
+
+def measured(members: Iterable[Member], measure: str) -> np.ndarray:
+    """The members' values of a measure, NaN where there is none."""
+    return np.array([member.values[measure] for member in members], float)
+
+
+def varying(members: Sequence[Member]) -> list[str]:
+    """Every setting that takes more than one value among the members."""
+    return [name for name in members[0].settings if len({member.settings[name] for member in members}) > 1]
+
+
+def distinct(members: Sequence[Member], first: str | None = None) -> list[str]:
+    """The settings that vary, and of those that vary together, value for value, only the first.
+
+    Arguments:
+        members: The members.
+        first: A setting to put before the others.
+    """
+    kept = {}
+    for name in sorted(varying(members), key=lambda name: name != first):
+        codes = {}
+        partition = tuple(codes.setdefault(member.settings[name], len(codes)) for member in members)
+        kept.setdefault(partition, name)
+    return list(kept.values())
+
+
+def sweeps(section: Section) -> list[str]:
+    """The numeric settings that take several values under one objective: the β of two objectives are two things."""
+    found = []
+    for name in distinct(section.members):
+        values: dict[Setting, set[Setting]] = {}
+        for member in section.members:
+            if member.settings[name] is not None:
+                values.setdefault(member.settings.get("objective"), set()).add(member.settings[name])
+        if any(len(taken) > 1 for taken in values.values()) and not any(
+            isinstance(value, str) for taken in values.values() for value in taken
+        ):
+            found.append(name)
+    return found
+
+
+def grouped(members: Sequence[Member], names: Sequence[str]) -> list[tuple[str, list[Member]]]:
+    """Groups members by the named settings, as (label, members), ordered by value; one group when none are named."""
+    groups = {}
+    for member in members:
+        groups.setdefault(tuple(member.settings[name] for name in names), []).append(member)
+    ordered = sorted(groups, key=lambda chosen: [_order(value) for value in chosen])
+    absent = f"without {', '.join(map(label, names))}" if names else ""
+    return [(phrase(dict(zip(names, chosen, strict=True))) or absent, groups[chosen]) for chosen in ordered]
+
+
+def _order(value: Setting) -> tuple[int, float, str]:
+    """Sorts nothing before numbers before names."""
+    if value is None:
+        return 0, 0.0, ""
+    return (2, 0.0, value) if isinstance(value, str) else (1, float(value), "")
+
+
+def absences(section: Section) -> list[Absence]:
+    """The measures without a value and the reasons, most members first."""
+    lacking = {}
+    for run in section.runs:
+        for row in run.rows:
+            if math.isnan(finite(row.get("value"))):
+                reason = row.get("reason") or "the value is not a finite number"
+                lacking.setdefault((run.name, row["member"], reason), []).append(row["measure"])
+    counts = Counter((tuple(sorted(measures, key=_rank)), reason) for (_, _, reason), measures in lacking.items())
+    found = [Absence(measures, reason, members) for (measures, reason), members in counts.items()]
+    return sorted(found, key=lambda absence: (-absence.members, absence))
+
+
+def spread(members: Sequence[Member], count: int = 4) -> list[tuple[Member, str]]:
+    """Picks members from best to worst, evenly spaced by rank, and says of each where it stands.
+
+    The rank is that of the MIG, among those that have one; where none has, that of the order given.
+
+    Arguments:
+        members: The members to pick from.
+        count: How many to pick at most.
+    """
+    scored = [member for member in members if math.isfinite(member.values.get("mig", math.nan))]
+    ranked = sorted(scored, key=lambda member: -member.values["mig"]) or list(members)
+    places = np.unique(np.linspace(0, len(ranked) - 1, min(count, len(ranked))).round().astype(int)).tolist()
+    return [(ranked[place], _standing(place, len(ranked), ranked[place]) if scored else "") for place in places]
+
+
+def _standing(place: int, total: int, member: Member) -> str:
+    words = {total - 1: " (lowest)", 0: " (highest)"} if total > 1 else {0: ""}
+    return f"MIG {number(member.values['mig'])}" + words.get(place, f" (rank {place + 1} of {total})")
+
+
+def describe(section: Section, member: Member) -> str:
+    """Names a member by what tells it from the others: the settings that vary, and its seed."""
+    told = phrase({name: member.settings[name] for name in distinct(section.members)})
+    return ", ".join(part for part in (told, f"seed {setting(member.seed)}") if part)
+
+
+def phrase(settings: dict[str, Setting]) -> str:
+    """Writes settings as words: names for numbers, the bare value for what names itself.
+
+    Example:
+        >>> phrase({"objective": "BetaVAE", "beta": 4.0, "ratio": None})
+        'BetaVAE, β = 4'
+    """
+    return ", ".join(
+        value if isinstance(value, str) else f"{label(name)} = {setting(value)}"
+        for name, value in settings.items()
+        if value is not None
+    )
+
+
+def label(name: str) -> str:
+    """A name as a reader knows it: Greek letters as letters, acronyms in capitals.
+
+    Example:
+        >>> [label(name) for name in ("beta", "mig", "mean_square")]
+        ['β', 'MIG', 'mean square']
+    """
+    return NAMES.get(name) or (name.upper() if len(name) <= 3 else name.replace("_", " "))
+
+
+def setting(value: Setting) -> str:
+    """A chosen value, exactly as chosen.
+
+    Example:
+        >>> [setting(value) for value in (0.01, 20000, 1.0, 1e-05, "Adam", None)]
+        ['0.01', '20,000', '1', '1e-5', 'Adam', '–']
+    """
+    if value is None or isinstance(value, str):
+        return value or MISSING
+    if float(value).is_integer() and abs(value) < 1e9:
+        return f"{int(value):,}".replace("-", "−")
+    return _plain_exponent(f"{float(value):.6g}")
+
+
+def number(value: float, scale: float | None = None) -> str:
+    """A measured number, with about three digits that matter and a true minus sign.
+
+    Arguments:
+        value: The number.
+        scale: The size of the numbers it stands among, which fixes the digits; its own size when absent.
+
+    Example:
+        >>> [number(value) for value in (0.83333, -12.345, 1234.5, 0.0, 3.2e-6, float("nan"))]
+        ['0.833', '−12.3', '1,234', '0.000', '3.2e-6', '–']
+        >>> number(3.2e-6, scale=1.0)
+        '0.00'
+    """
+    if not math.isfinite(value):
+        return MISSING
+    size = abs(value) if scale is None else scale
+    if 0 < size < 0.0005 or abs(value) >= 1e7:
+        return _plain_exponent(f"{value:.1e}")
+    digits = 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0
+    return f"{value:,.{digits}f}".replace("-", "−")
+
+
+def _plain_exponent(text: str) -> str:
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if mark else text.replace("-", "−")

@@ -1,0 +1,89 @@
+"""HTML as nested calls, and what every page of axiswise is made of: figures, tables, and one style.
+
+Text is escaped unless it is markup already, so that no record can write into the page.
+"""
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from typing import Literal, NamedTuple
+
+from axiswise.report.figures import DPI
+
+__all__ = ["Markup", "Picture", "element", "figure", "join", "table", "whole_page"]
+
+INCH = 106  # pixels on the page of an inch of a figure: the widest fills the column
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+
+def element(name: str, *children: str, **attributes: str) -> Markup:
+    """Writes an element; a trailing underscore of an attribute's name is dropped (``class_``).
+
+    Example:
+        >>> element("p", "1 < 2 ", element("b", "&"), class_="note")
+        '<p class="note">1 &lt; 2 <b>&amp;</b></p>'
+    """
+    written = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{written}>{join(*children)}</{name}>")
+
+
+def join(*children: str) -> Markup:
+    """Writes children one after the other.
+
+    Example:
+        >>> join("<", element("i", "x"))
+        '&lt;<i>x</i>'
+    """
+    return Markup("".join(child if isinstance(child, Markup) else escape(child) for child in children))
+
+
+class Picture(NamedTuple):
+    """A drawn figure: file name, bytes, caption, a text for those who cannot see it, and its place on the page."""
+
+    name: str
+    png: bytes
+    caption: str
+    alt: str
+    place: Literal["wide", "half", "beside"] = "wide"
+
+
+def figure(picture: Picture) -> Markup:
+    """A picture with its caption, inside the page."""
+    source = "data:image/png;base64," + base64.b64encode(picture.png).decode("ascii")
+    width = (
+        int.from_bytes(picture.png[16:20], "big") * INCH // DPI
+    )  # a PNG begins with its width, and text keeps its size
+    image = Markup(f'<img src="{source}" width="{width}" alt="{escape(picture.alt)}">')
+    return element(
+        "figure", element("div", image, class_="card"), element("figcaption", picture.caption), class_=picture.place
+    )
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "scroll") -> Markup:
+    """A table; "scroll prose" lets the text of its cells run over several lines."""
+    head = element("thead", element("tr", *(element("th", text) for text in heads)))
+    body = element("tbody", *(element("tr", *(element("td", cell) for cell in row)) for row in rows))
+    return element("div", element("table", head, body), class_=style)
+
+
+def whole_page(title: str, *children: str) -> str:
+    """Puts what a page shows into a document in the style of all reports.
+
+    Arguments:
+        title: What the browser calls it.
+        children: What it shows, one below the other.
+    """
+    style = files("axiswise.report").joinpath("page.css").read_text(encoding="utf-8")
+    head = element(
+        "head",
+        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Markup('<meta name="color-scheme" content="light dark">'),
+        element("title", title),
+        element("style", Markup(style)),
+    )
+    body = element("body", element("main", *children))
+    return join(Markup("<!doctype html>\n"), element("html", head, body, lang="en"), "\n")

@@ -1,0 +1,26 @@
+"""A straight line."""
+
+from dataclasses import dataclass
+
+from axiswise.schedules.schedule import check_steps
+
+
+@dataclass(frozen=True)
+class Linear:
+    r"""A straight line from `start` to `end` over `steps` steps, constant afterwards.
+
+    Example:
+        >>> [Linear(0.0, 4.0, steps=100).at(step) for step in (0, 50, 100, 1000)]
+        [0.0, 2.0, 4.0, 4.0]
+    """
+
+    start: float
+    end: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        check_steps("Linear", self.steps)
+
+    def at(self, step: int) -> float:
+        """Start + (end − start) · min(step / steps, 1)."""
+        return self.start + (self.end - self.start) * min(step / self.steps, 1.0)

@@ -1,0 +1,71 @@
+"""What a schedule is, and how hyperparameters are declared, checked and evaluated."""
+
+import math
+from dataclasses import fields
+from typing import Any, Protocol, runtime_checkable
+
+from axiswise.errors import AxiswiseError
+
+
+@runtime_checkable
+class Schedule(Protocol):
+    """A hyperparameter as a function of the training step."""
+
+    def at(self, step: int) -> float:
+        """The value at a step, counted from 0."""
+        ...
+
+
+Hyperparameter = float | int | Schedule
+"""The type of every field that may differ between the members of a cohort: a number, or a schedule of the step."""
+
+
+def value_at(hyperparameter: Hyperparameter, step: int) -> float:
+    """The value of a number or a schedule at a step.
+
+    Example:
+        >>> from axiswise.schedules import Linear
+        >>> value_at(0.5, 10), value_at(Linear(0.0, 1.0, steps=20), 10)
+        (0.5, 0.5)
+    """
+    return hyperparameter.at(step) if isinstance(hyperparameter, Schedule) else float(hyperparameter)
+
+
+def hyperparameters(owner: Any) -> dict[str, Hyperparameter]:
+    """The fields of a frozen dataclass that are declared as hyperparameters, with their values.
+
+    Example:
+        >>> from axiswise.optimizers import AdaGrad
+        >>> hyperparameters(AdaGrad(lr=0.1))
+        {'lr': 0.1, 'eps': 1e-10, 'weight_decay': 0.0, 'clip': 0.0}
+    """
+    return {field.name: getattr(owner, field.name) for field in fields(owner) if field.type == Hyperparameter}
+
+
+def check_hyperparameter(
+    owner: str, name: str, hyperparameter: Hyperparameter, *, low: float = 0.0, below: float = math.inf
+) -> None:
+    """Raises unless a number is finite, at least `low` and less than `below`, and a schedule starts and ends there.
+
+    Example:
+        >>> check_hyperparameter("BetaVAE", "beta", -1.0)
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `beta` of BetaVAE must be a finite number of at least 0.0. Got -1.0.
+    """
+    if isinstance(hyperparameter, Schedule):
+        values = [getattr(hyperparameter, end, hyperparameter.at(0)) for end in ("start", "end")]
+    elif isinstance(hyperparameter, int | float) and not isinstance(hyperparameter, bool):
+        values = [hyperparameter]
+    else:
+        values = [math.nan]
+    if not all(low <= value < below for value in values):  # which neither NaN nor infinity is
+        ceiling = "" if below == math.inf else f" and below {below}"
+        raise AxiswiseError(
+            f"`{name}` of {owner} must be a finite number of at least {low}{ceiling}. Got {hyperparameter!r}."
+        )
+
+
+def check_steps(name: str, steps: int) -> None:
+    """Raises unless a schedule has a whole number of steps, at least 1."""
+    if not isinstance(steps, int) or steps < 1:
+        raise AxiswiseError(f"`steps` of a {name} schedule must be a whole number of at least 1. Got {steps!r}.")

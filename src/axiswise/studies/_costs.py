@@ -1,0 +1,93 @@
+"""What studies cost: seconds that were measured at the default scale, on a CPU and on a GPU.
+
+A package that brings studies may hold a ``costs.toml`` with what they cost; ``benchmarks/costs.py`` writes such a file.
+"""
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple
+
+from axiswise.studies.study import Study
+
+Column = Literal["cpu", "gpu"]
+
+
+class Cost(NamedTuple):
+    """What something costs.
+
+    Arguments:
+        seconds: The sum of all that was measured; None if nothing was.
+        unknown: For each part that was not measured, why.
+    """
+
+    seconds: float | None
+    unknown: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As people say it; parts that nobody has measured make it a lower bound.
+
+        Example:
+            >>> [str(Cost(*parts)) for parts in ((42.0,), (None, ("not measured",)), (250.0, ("not measured",)))]
+            ['42 s', '–', '≥ 4.2 min']
+        """
+        if self.seconds is None:
+            return "–"
+        return ("≥ " if self.unknown else "") + _duration(self.seconds)
+
+
+@cache
+def read_costs(package: str) -> dict[str, Any]:
+    """A package's ``costs.toml``: for each column what it was measured with, and its entries, seconds or a reason.
+
+    Arguments:
+        package: The package's name. One without such a file gives an empty document.
+
+    Example:
+        >>> sorted(read_costs("axiswise")), read_costs("json")
+        (['cpu', 'gpu'], {})
+    """
+    file = files(package).joinpath("costs.toml")
+    return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
+
+
+def study_cost(name: str, study: Study, column: Column) -> Cost:
+    """What a study costs from beginning to end: all its processes together, training and measuring.
+
+    Arguments:
+        name: Name of the study.
+        study: The study, which says what package it comes from.
+        column: Where.
+    """
+    return cost_entry(read_costs(study.__module__.partition(".")[0]), column, "studies", name)
+
+
+def cost_entry(document: Mapping[str, Any], column: Column, table: str, name: str) -> Cost:
+    """One entry of a document that `read_costs` gave."""
+    entry = (
+        document.get(column, {}).get(table, {}).get(name, "not measured: new")
+    )  # benchmarks/costs.py makes its entry
+    return Cost(None, (f"{name} {entry}",)) if isinstance(entry, str) else Cost(float(entry))
+
+
+def sum_costs(parts: Iterable[Cost]) -> Cost:
+    """The sum of what is known, with the reasons for what is not."""
+    parts = list(parts)
+    known = [part.seconds for part in parts if part.seconds is not None]
+    return Cost(math.fsum(known) if known else None, tuple(reason for part in parts for reason in part.unknown))
+
+
+def _duration(seconds: float) -> str:
+    """Writes a time in the largest unit of which there are two.
+
+    Example:
+        >>> [_duration(seconds) for seconds in (0.004, 1.23, 42.0, 200.0, 9000.0)]
+        ['< 0.1 s', '1.2 s', '42 s', '3.3 min', '2.5 h']
+    """
+    if seconds < 0.1:
+        return "< 0.1 s"
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,35 @@
+"""What a study is: a function of a scale that returns runs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from axiswise.data import FactorDataset
+from axiswise.evaluation import Measure
+from axiswise.population import Member
+
+Scale = Literal["smoke", "default", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "default", "paper")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Members trained on one dataset and what is measured of them.
+
+    Arguments:
+        name: Name of its folder within the study; runs whose names share the part before the slash are compared.
+        dataset: Makes the dataset. It is called when the run begins, so that a study can be listed without its data.
+        members: What is trained, on `dataset().split().train` if `held_out`, else on all of it.
+        measures: What is measured, on the test split if `held_out`, else on all of it.
+        held_out: Whether to train on 80 % and measure on 10 % that training never saw.
+    """
+
+    name: str
+    dataset: Callable[[], FactorDataset]
+    members: Sequence[Member]
+    measures: Sequence[Measure]
+    held_out: bool = False
+
+
+Study = Callable[[Scale], list[Run]]
+"""A function of the scale; its docstring's first line is the title of its report, the next paragraph the summary."""

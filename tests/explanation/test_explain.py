@@ -1,0 +1,389 @@
+"""`explain` tells trained models from turned, broken and random ones, and says what it cannot conclude."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from axiswise import data, explain, grid, models, objectives, optimizers, train
+from axiswise.distributions import (
+    Anisotropic,
+    Bernoulli,
+    DeterministicParameters,
+    FullParameters,
+    Gaussian,
+    Laplace,
+    StudentT,
+)
+from axiswise.errors import AxiswiseError
+from axiswise.explanation import _findings as findings
+from axiswise.explanation._findings import random_rotations
+from axiswise.models import rotate_latents
+from axiswise.numerics import normal, permutation
+
+SCALE, BETA = 0.2, 1.0
+SQUARE = data.synth_linear(ratio=3.0, samples=600, seed=1)
+X, FACTORS = SQUARE.x(torch.arange(600)), SQUARE.factors(torch.arange(600))
+FEW = 95  # points that are too few for neighbourhoods, which are slow
+SETTINGS = {"likelihood": Gaussian(SCALE), "beta": BETA, "points": FEW}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A β-VAE on a rectangle in three dimensions, with a third latent that it does not need."""
+    vae = models.linear(3, 3, likelihood=Gaussian(SCALE))
+    fast = optimizers.Adam(lr=0.02)
+    members = grid(model=vae, objective=objectives.BetaVAE(BETA), steps=2000, optimizer=fast)
+    return tuple(half.double() for half in train(members, SQUARE).member(0))
+
+
+@pytest.fixture(scope="module")
+def found(trained):
+    return explain(*trained, X.double(), factors=FACTORS, **SETTINGS)
+
+
+def linear(lengths, *, turn=0.0, noise=None):
+    """A linear model whose decoder has columns of these lengths, turned; the posterior is exact for Gaussian(1)."""
+    size = len(lengths)
+    basis = torch.linalg.qr(torch.randn(size + 2, size, generator=torch.Generator().manual_seed(3), dtype=torch.double))
+    rotation = torch.eye(size, dtype=torch.double)
+    rotation[:2, :2] = torch.tensor(
+        [[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]], dtype=torch.double
+    )
+    matrix = basis.Q * torch.tensor(lengths, dtype=torch.double) @ rotation.T
+    precision = torch.eye(size, dtype=torch.double) + matrix.T @ matrix
+    variance = precision.diagonal().reciprocal() if noise is None else torch.tensor(noise, dtype=torch.double)
+
+    def encode(x):
+        return x @ matrix @ precision.inverse(), variance.log().expand(len(x), size)
+
+    def decode(z):
+        return z @ matrix.T
+
+    z = torch.randn(FEW, size, generator=torch.Generator().manual_seed(4), dtype=torch.double)
+    error = torch.randn(FEW, size + 2, generator=torch.Generator().manual_seed(5), dtype=torch.double)
+    return encode, decode, z @ matrix.T + error
+
+
+def test_a_trained_model_is_told_from_chance(found):
+    assert found["active"].value.estimate == 2
+    assert found.arrays["order"].shape == (2,)
+    assert found["orthogonality"].value.high < 0.05
+    assert found.baselines["orthogonality"]["chance"].value == pytest.approx(0.548, abs=0.01)  # in closed form
+    assert "are nearer to the latent axes than chance" in found["orthogonality"].sentence
+    assert "closer to orthogonal than after a random rotation" in found["columns"].sentence
+    assert found["law"].value.estimate < 0.05
+    assert found["scores"].value.low > found.baselines["scores"]["this model, rotated"].value
+    assert [finding.name for finding in found.findings] == [
+        *("active", "orthogonality", "columns", "law", "local directions", "aggregate", "overlap", "effects", "scores")
+    ]
+    assert all(finding.reference and finding.sentence.endswith(".") for finding in found.findings)
+
+
+def test_every_number_lies_in_its_interval(found):
+    for finding in (finding for finding in found.findings if finding.name != "local directions"):
+        assert finding.value.low <= finding.value.estimate <= finding.value.high
+        for baseline in finding.baselines:
+            assert baseline.low <= baseline.value <= baseline.high
+
+
+def test_the_rotated_baseline_is_the_model_rotated(trained, found):
+    """What the baseline computes from JRᵀ, measured on `rotate_latents` itself."""
+    order = found.arrays["order"]
+    turn = torch.eye(3, dtype=torch.double)
+    turn[np.ix_(order, order)] = random_rotations(0, 200, 2)[7]
+    turned = rotate_latents(trained, turn, "diagonal")
+    again = explain(*turned, X.double(), factors=FACTORS, **SETTINGS)
+    assert again["orthogonality"].value.estimate == pytest.approx(found.arrays["dto/rotated"][7], abs=1e-9)
+    assert again["columns"].value.estimate == pytest.approx(found.arrays["coherence/rotated"][7], abs=1e-9)
+
+
+def test_a_random_rotation_changes_the_findings(trained, found):
+    turn = torch.eye(3, dtype=torch.double)
+    half = math.sqrt(0.5)
+    order = found.arrays["order"]
+    turn[np.ix_(order, order)] = torch.tensor([[half, -half], [half, half]], dtype=torch.double)
+    turned = explain(*rotate_latents(trained, turn, "diagonal"), X.double(), factors=FACTORS, **SETTINGS)
+    assert turned["active"].value.estimate == 2
+    assert turned["orthogonality"].value.estimate > 0.7
+    assert "are not shown to be nearer to the latent axes than chance" in turned["orthogonality"].sentence
+    assert "are not shown to be closer to orthogonal" in turned["columns"].sentence
+    assert turned["law"].value.low > 2 * found["law"].value.high
+    assert turned["scores"].value.estimate < 0.5 * found["scores"].value.estimate
+    # What does not depend on axes stays as it is.
+    assert turned["overlap"].value.estimate < found["overlap"].value.estimate + 0.05
+
+
+def test_a_random_decoder_changes_the_findings(trained, found):
+    torch.manual_seed(1)
+    decoder = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 3)).double()
+    broken = explain(trained[0], decoder, X.double(), factors=FACTORS, **SETTINGS)
+    assert broken["active"] == found["active"]  # the encoder's own
+    assert broken["scores"].value == found["scores"].value
+    assert broken["orthogonality"].value.estimate > 3 * found["orthogonality"].value.estimate
+    assert broken["law"].value.estimate > 10 * found["law"].value.estimate
+    assert "are not those" in broken["law"].sentence
+    assert any("The variances fit the law best at β" in limit for limit in broken.limits)
+
+
+def test_exact_numbers_of_a_linear_model():
+    """Angles, lengths and the law in closed form."""
+    angle = 0.3
+    encode, decode, x = linear([3.0, 1.0], turn=angle)
+    found = explain(encode, decode, x, likelihood=Gaussian())
+    # V is the rotation itself; its nearest signed permutation is the identity.
+    assert found["orthogonality"].value.estimate == pytest.approx(math.sqrt(4 - 4 * math.cos(angle)), abs=1e-12)
+    columns = decode(torch.eye(2, dtype=torch.double)).T
+    gram = (columns.T @ columns).numpy()
+    share = math.sqrt(2) * abs(gram[0, 1]) / np.linalg.norm(gram)
+    assert found["columns"].value.estimate == pytest.approx(share, abs=1e-12)
+    assert found["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
+    assert "β = 1; β = 1 was given" in found["law"].sentence
+    values = np.linalg.svd(columns.numpy(), compute_uv=False)
+    assert found.arrays["singular values"] == pytest.approx(np.tile(values, (FEW, 1)), abs=1e-12)
+    # One posterior variance for all points: the effect is the length of the column times the spread of samples.
+    mean, log_variance = encode(x)
+    first = found["effects"].sentence.split()[0]
+    column = int(first.removeprefix("z"))
+    spread = math.sqrt(mean[:, column].var(correction=0) + log_variance[0, column].exp())
+    expected = columns[:, column].norm() / math.sqrt(4) * spread
+    assert found["effects"].value.estimate == pytest.approx(expected.item(), rel=0.15)  # samples of 95 points
+    moved = found.arrays["traversal"][0]
+    assert np.ptp(np.diff(moved, axis=0), axis=0) == pytest.approx(np.zeros(4), abs=1e-6)
+
+
+@pytest.mark.parametrize("beta", [0.25, 8.0])
+def test_the_beta_that_fits_best_is_found(beta):
+    """Variances of the law at another β: the deviation is known, and so is where they would fit."""
+    lengths = [3.0, 2.0]
+    noise = [1.0 / (1.0 + length**2 / beta) for length in lengths]
+    encode, decode, x = linear(lengths, noise=noise)
+    found = explain(encode, decode, x, likelihood=Gaussian())
+    expected = np.mean([abs(math.log(v * (1 + length**2))) for v, length in zip(noise, lengths, strict=True)])
+    assert found["law"].value.estimate == pytest.approx(expected, abs=1e-12)
+    assert f"fit best at β = {beta:.3g}" in found["law"].sentence
+    assert any(f"best at β = {beta:.3g}, not at the 1 given" in limit for limit in found.limits)
+    right = explain(encode, decode, x, likelihood=Gaussian(), beta=beta)
+    assert right["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
+    unknown = explain(encode, decode, x, likelihood=Gaussian(), beta=None)
+    assert unknown["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
+    assert any(limit.startswith("β is unknown: the law was compared at β") for limit in unknown.limits)
+
+
+def test_the_distance_from_the_prior_is_wassersteins():
+    encode, decode, x = linear([3.0, 1.0])
+    found = explain(lambda x: (encode(x)[0] + 0.5, encode(x)[1]), decode, x, likelihood=Gaussian())
+    noise = normal(0, "explain", 0, (FEW, 2), dtype=torch.double)
+    chosen = permutation(0, "explain", FEW)
+    mean, log_variance = encode(x[chosen])
+    samples = (mean + 0.5 + (0.5 * log_variance).exp() * noise).numpy()
+    quantiles = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    expected = np.mean([stats.wasserstein_distance(column, quantiles) for column in samples.T])
+    assert found["aggregate"].value.estimate == pytest.approx(expected, abs=0.01)  # 65,536 draws stand for the prior
+    assert "is off the prior" in found["aggregate"].sentence
+    exact = explain(encode, decode, x, likelihood=Gaussian())
+    assert "is on the prior" in exact["aggregate"].sentence
+
+
+def test_latents_that_follow_principal_directions_are_told_from_those_that_do_not(monkeypatch):
+    monkeypatch.setattr(findings, "LOCAL_BATCHES", 3)  # a third of the time
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(300, 3, generator=generator) * torch.tensor([30.0, 0.6, 0.02])
+
+    def encode(x):
+        return x, torch.full_like(x, -3.0)
+
+    aligned = explain(encode, lambda z: 1.0 * z, x)["local directions"]
+    assert aligned.value.estimate < 10.0 < aligned.baselines[0].value
+    assert "Active latents follow the local principal directions" in aligned.sentence
+    half = math.sqrt(0.5)
+    turn = torch.tensor([[half, -half, 0.0], [half, half, 0.0], [0.0, 0.0, 1.0]])
+    turned = explain(lambda x: encode(x @ turn), lambda z: z @ turn.T, x)["local directions"]
+    assert turned.value.estimate == pytest.approx(2 / 3 * 45.0, abs=5.0)  # two of three latents
+    assert "are not shown to follow" in turned.sentence
+
+
+def test_information_is_the_logarithm_of_points_that_keep_apart():
+    def encode(x):
+        return 1000.0 * x, torch.full_like(x, -4.0)
+
+    found = explain(encode, lambda z: z / 1000.0, X[:FEW], likelihood=Gaussian(SCALE))
+    assert found["overlap"].value.estimate == pytest.approx(math.log(FEW), abs=1e-6)
+    assert "hardly overlap" in found["overlap"].sentence
+    assert any("points keep apart" in limit for limit in found.limits)
+
+
+def test_the_same_call_explains_the_same(trained, found):
+    again = explain(*trained, X.double(), factors=FACTORS, **SETTINGS)
+    assert again.findings == found.findings
+    assert again.limits == found.limits
+    assert all(np.array_equal(again.arrays[name], array) for name, array in found.arrays.items())
+    other = explain(*trained, X.double(), factors=FACTORS, **SETTINGS, seed=1)
+    assert other["law"].value != found["law"].value
+
+
+def test_the_text_says_it_all(found):
+    text = str(found)
+    for finding in found.findings:
+        assert finding.question in text
+        assert finding.sentence in text
+    assert "What it cannot conclude:" in text
+    with pytest.raises(AxiswiseError, match=r"has the findings active, orthogonality, .*Got 'charm'"):
+        found["charm"]
+
+
+class Modes(nn.Module):
+    """Batch norm and dropout, feature maps for latents, and a sigmoid at the end."""
+
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Sequential(nn.Conv2d(1, 4, 2, 2), nn.BatchNorm2d(4), nn.Dropout(0.3))
+        self.up = nn.Sequential(nn.BatchNorm2d(2), nn.ConvTranspose2d(2, 1, 2, 2), nn.Sigmoid())
+
+    def encode(self, x):
+        mean, log_variance = self.down(x).chunk(2, 1)
+        return 2.0 * mean, log_variance - 3.0
+
+
+def test_feature_maps_and_modes():
+    torch.manual_seed(0)
+    model, images = Modes(), torch.rand(40, 1, 4, 4)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    random = torch.get_rng_state()
+    found = explain(model.encode, model.up, images, likelihood=Bernoulli())
+    assert found.about["latents"] == 8
+    assert found.about["shape of latents"] == (2, 2, 2)
+    assert found.about["layers put into evaluation mode and back"] == 9
+    assert found.arrays["names"][5] == "z1,0,1"
+    assert found.arrays["traversal"].shape[2:] == (1, 4, 4)
+    assert all(layer.training for layer in model.modules())
+    assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), random)
+    quiet = explain(model.eval().encode, model.up, images, likelihood=Bernoulli())
+    assert quiet.findings == found.findings
+    assert quiet.about["layers put into evaluation mode and back"] == 0
+
+
+def test_a_decoder_that_hides_its_derivatives_is_differenced():
+    encode, decode, x = linear([3.0, 1.0], turn=0.3)
+    open_ = explain(encode, decode, x, likelihood=Gaussian())
+
+    def numpy_decode(z):
+        return torch.from_numpy(decode(z).detach().numpy())
+
+    for hidden in (numpy_decode, lambda z: decode(z.detach())):
+        found = explain(encode, hidden, x, likelihood=Gaussian())
+        assert found["orthogonality"].value.estimate == pytest.approx(open_["orthogonality"].value.estimate, abs=1e-6)
+        assert any("central differences of step 0.01" in limit for limit in found.limits)
+    # Steps have no slope that differentiation could see, but differences do.
+    stepped = explain(encode, lambda z: decode((1e4 * z).round() / 1e4), x, likelihood=Gaussian())
+    assert stepped["orthogonality"].value.estimate == pytest.approx(open_["orthogonality"].value.estimate, abs=0.01)
+    assert any("the decoder hides its derivatives" in limit for limit in stepped.limits)
+    allowed = explain(encode, torch.no_grad()(decode), x, likelihood=Gaussian())
+    assert allowed["orthogonality"] == open_["orthogonality"]
+    assert not any("central differences" in limit for limit in open_.limits)
+
+
+def test_codes_without_noise():
+    encode, decode, x = linear([3.0, 1.0])
+    found = explain(lambda x: DeterministicParameters(encode(x)[0]), decode, x)
+    assert found["law"].value is None
+    assert found["orthogonality"].value.estimate == pytest.approx(0.0, abs=1e-7)
+    assert "overlap" not in found.baselines
+    assert any(limit.startswith("The encoder gives codes without noise") for limit in found.limits)
+    assert any(limit.startswith("The likelihood is unknown: Gaussian pixels of scale") for limit in found.limits)
+
+
+def test_one_active_latent_and_none():
+    encode, decode, x = linear([3.0, 0.01])
+    one = explain(encode, decode, x, likelihood=Gaussian())
+    assert one["active"].value.estimate == 1
+    assert one["orthogonality"].value is None
+    reason = "The distance to orthogonality is undefined. With one latent active there is no second direction"
+    assert any(limit.startswith(reason) for limit in one.limits)
+    assert one["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
+    encode, decode, x = linear([0.01, 0.01])
+    none = explain(encode, decode, x, likelihood=Gaussian())
+    assert "the model has collapsed" in none["active"].sentence
+    assert none["law"].value is None
+    assert any(limit.startswith("No latent is active") for limit in none.limits)
+
+
+def test_other_priors_likelihoods_and_posteriors():
+    encode, decode, x = linear([3.0, 1.0])
+    wide = explain(encode, decode, x, likelihood=Gaussian(), prior=Anisotropic((4.0, 1.0)))
+    assert wide["law"].value.estimate > 0.01
+    assert wide["law"].baselines == ()
+    heavy = explain(encode, decode, x, likelihood=Gaussian(), prior=StudentT(5.0))
+    assert heavy["law"].value is None
+    assert any("The encoder's law is one of Gaussian priors. Got StudentT" in limit for limit in heavy.limits)
+    sharp = explain(encode, decode, x, likelihood=Laplace())
+    assert sharp["law"].value is None
+
+    def full(x):
+        mean, log_variance = encode(x)
+        return FullParameters(mean, torch.diag_embed((0.5 * log_variance).exp()))
+
+    same = explain(full, decode, x, likelihood=Gaussian())
+    assert same["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
+
+
+def test_doubts_are_said():
+    encode, decode, x = linear([3.0, 1.0])
+    few = explain(encode, decode, x[:20], likelihood=Gaussian())
+    assert any(limit.startswith("20 points are few") for limit in few.limits)
+    assert any("too few for neighbourhoods of 50" in limit for limit in few.limits)
+    wide = explain(lambda x: (encode(x)[0], encode(x)[1].exp()), decode, x, likelihood=Gaussian())
+    assert any(limit.startswith("Every posterior is at least as wide") for limit in wide.limits)
+    batch = explain(lambda x: (encode(x)[0] - encode(x)[0].mean(0), encode(x)[1]), decode, x + 1, likelihood=Gaussian())
+    assert any("depends on the others in its batch" in limit for limit in batch.limits)
+    drawn = explain(lambda x: (encode(x)[0] + torch.randn(1), encode(x)[1]), decode, x, likelihood=Gaussian())
+    assert any("draws random numbers of its own" in limit for limit in drawn.limits)
+    equal = explain(*linear([2.0, 2.0])[:2], x, likelihood=Gaussian())
+    assert any("Neighbouring singular values" in limit for limit in equal.limits)
+
+
+def test_constant_factors_are_a_reason():
+    encode, decode, x = linear([3.0, 1.0])
+    found = explain(encode, decode, x, factors=np.zeros((FEW, 1), int), likelihood=Gaussian())
+    assert found["scores"].value is None
+    assert any("The factors cannot be scored. At least one factor must vary" in limit for limit in found.limits)
+
+
+ENCODE, DECODE, POINTS = linear([3.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"x": np.zeros((4, 4))}, r"`x` must be a floating-point tensor of observations \(n, …\). Got ndarray"),
+        ({"x": torch.zeros(1, 4)}, r"`x` must hold at least 2 observations. Got 1"),
+        ({"encode": lambda x: x}, r"`encode` must return a pair \(mean, log-variance\) of tensors. Got one tensor"),
+        ({"encode": lambda x: (x, x[:, :2])}, r"Mean and log-variance must have the same shape"),
+        ({"encode": lambda x: (x * torch.nan, x)}, r"The mean that `encode` returned must be finite"),
+        ({"decode": lambda z: z}, r"as an observation has, 4 of shape \(4,\). Got 2 of shape \(2,\)"),
+        ({"decode": lambda z: DECODE(z) * torch.nan}, r"What `decode` returned must be finite. Got 380 values"),
+        ({"likelihood": Bernoulli()}, r"What `decode` returns must lie in 0 … 1 .*torch.sigmoid"),
+        ({"likelihood": Bernoulli(), "decode": lambda z: DECODE(z).sigmoid()}, r"`x` must lie in 0 … 1 with a Bern"),
+        ({"beta": 0}, r"`beta` must be positive and finite, or None where it is unknown. Got 0"),
+        ({"points": 1}, r"`points` must be at least 2. Got 1"),
+        ({"prior": Anisotropic((1.0, 1.0, 1.0))}, r"`prior` must have as many latents as the encoder, 2. Got 3"),
+        ({"factors": np.zeros((3, 1))}, r"`factors` must have one row for each of the 95 samples"),
+        ({"factors": np.zeros((FEW, 1)), "factor_names": ["a", "b"]}, r"as many as the factors, 1. Got 2"),
+    ],
+)
+def test_what_cannot_be_explained_is_named(changes, reason, as_installed):
+    arguments = {"encode": ENCODE, "decode": DECODE, "x": POINTS, "likelihood": Gaussian(), **changes}
+    with pytest.raises(AxiswiseError, match=reason):
+        explain(**arguments)
+
+
+def test_rotations_are_uniform():
+    """Entries of a uniformly random rotation of three axes are uniform on −1 … 1 (Archimedes)."""
+    turns = random_rotations(0, 4000, 3)
+    assert torch.allclose(turns @ turns.mT, torch.eye(3, dtype=torch.double).expand(4000, 3, 3), atol=1e-12)
+    for row, column in ((0, 0), (1, 2), (2, 1)):
+        assert stats.kstest(turns[:, row, column].numpy(), "uniform", (-1.0, 2.0)).pvalue > 1e-3

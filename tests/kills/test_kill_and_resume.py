@@ -1,16 +1,10 @@
-"""Kills a command with SIGKILL at random moments, starts it again each time, and compares it with an uninterrupted run.
+"""A command killed with SIGKILL at random moments, and started again each time, ends as if undisturbed.
 
-Command: ``python benchmarks/kill_and_resume.py --scale default --kills 20`` kills the quickstart, whose workers are
-left to find that their parent is dead. Expected: every member's weights and history bit for bit equal, and every
-measured row equal but for times. Cost: about three times the study.
-
-Command: ``python benchmarks/kill_and_resume.py --verify --scale smoke --kills 20`` kills ``axiswise verify`` with all
-its processes; ids after it take some claims only, and ``--workers`` as many processes a study. Expected: as above, and
-the same verdicts with the same findings, in JSON and as printed, but for times. Each of both begins with an empty
-``$AXISWISE_CACHE``, since what an attack has learned is kept there. Cost: about three times ``axiswise verify``.
+Weights, histories, rows, verdicts and printed tables must be equal bit for bit, but for times. By default there are a few
+kills at smoke scale (marked slow). ``AXISWISE_KILLS=20 AXISWISE_KILL_SCALE=default pytest -m slow tests/kills`` does it at
+length, in about three times the time of the commands themselves.
 """
 
-import argparse
 import json
 import os
 import random
@@ -18,16 +12,16 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from safetensors.numpy import load_file
 
-from axiswise.records import read_rows
+from axiswise.records import append_rows, read_rows
 
 PROGRAM = [sys.executable, "-m", "axiswise"]
 TIMES = {"seconds", "training_seconds"}  # fields that no two runs share
@@ -99,7 +93,7 @@ def weights(folder: Path) -> dict[str, bytes]:
 
 
 def rows(folder: Path) -> dict[str, dict[str, Any]]:
-    """Every measured row without its times, by where it lies, its member and its measure."""
+    """Every measured row without its times, by its file, member and its measure."""
     return {
         f"{path.relative_to(folder)}:{row['member']}:{row['measure']}": without_times(row)
         for path in sorted(folder.rglob("records.jsonl"))
@@ -111,9 +105,9 @@ def verdicts(arm: Arm) -> dict[str, dict[str, Any]]:
     """What the JSON of `axiswise verify` says of each claim, without times; and what it says besides."""
     if not arm.verdicts.exists():
         return {}
-    held = json.loads(arm.verdicts.read_text())
-    claims = held.pop("claims")
-    return {"about": held} | {claim["id"]: without_times(claim) for claim in claims}
+    document = json.loads(arm.verdicts.read_text())
+    claims = document.pop("claims")
+    return {"about": document} | {claim["id"]: without_times(claim) for claim in claims}
 
 
 def table(arm: Arm, ids: Sequence[str]) -> list[str]:
@@ -123,16 +117,9 @@ def table(arm: Arm, ids: Sequence[str]) -> list[str]:
     return [CLAIM_TIME.sub("", line) for line in lines[first:] if not line.startswith("verdicts: ")]
 
 
-def without_times(held: Mapping[str, Any]) -> dict[str, Any]:
+def without_times(row: Mapping[str, Any]) -> dict[str, Any]:
     """All but times."""
-    return {name: value for name, value in held.items() if name not in TIMES}
-
-
-def startup() -> float:
-    """Seconds until a command has begun to work, after all its imports."""
-    began = time.perf_counter()
-    subprocess.run([*PROGRAM, "list"], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    return {name: value for name, value in row.items() if name not in TIMES}
 
 
 def interrupted(arm: Arm, kills: int, longest: float, moments: random.Random) -> int:
@@ -190,37 +177,80 @@ def compared(whole: Arm, broken: Arm) -> list[str]:
     return found
 
 
-def main() -> None:
-    """Runs both and compares."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("claims", nargs="*", help="with --verify: ids of claims or papers; all if none is given")
-    parser.add_argument("--verify", action="store_true")
-    parser.add_argument("--scale", default="default")
-    parser.add_argument("--workers", type=int)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    arguments = ["verify", *options.claims, "--long"] if options.verify else ["run", "quickstart"]
-    arguments += ["--scale", options.scale]
-    arguments += ["--workers", str(options.workers)] if options.workers else []
-    with tempfile.TemporaryDirectory() as place:
-        whole, broken = (Arm(Path(place, name), arguments) for name in ("whole", "broken"))
-        began = time.perf_counter()
-        code = whole.finish()
-        uninterrupted = time.perf_counter() - began
-        starting = startup()
-        print(f"uninterrupted: {uninterrupted:.0f} s, exit code {code}; to start: {starting:.1f} s", flush=True)
-        # What each gets done on average, all together, is a little less than the work: kills come all along it.
-        longest = starting + 2.0 * uninterrupted / options.kills
-        before = interrupted(broken, options.kills, longest, random.Random(options.seed))
-        print(f"{before} of {options.kills} kills before all was trained", flush=True)
-        if not before:
-            sys.exit("nothing was broken off: ask for more kills")
-        codes = {"exit code": code}, {"exit code": broken.finish()}
-        found = differences("exit code", *codes) + compared(whole, broken)
-    if found:
-        sys.exit("\n".join(["not equal:", *found]))
+# Exact ones, trained ones, and one whose study learns a change that is kept in the cache.
+CLAIMS = ("sikka.prop1", "rolinek.thm2", "allen.plateau", "zietlow.manipulate")
 
 
-if __name__ == "__main__":
-    main()
+KILLS, SCALE = int(os.environ.get("AXISWISE_KILLS", "3")), os.environ.get("AXISWISE_KILL_SCALE", "smoke")
+
+
+def killed_and_whole(tmp_path, arguments) -> tuple[Arm, Arm]:
+    """The command run once without a disturbance, and once more with kills all along the time that this took."""
+    whole, broken = (Arm(tmp_path / name, [*arguments, "--scale", SCALE]) for name in ("whole", "broken"))
+    began = time.perf_counter()
+    code = whole.finish()
+    longest = max(15.0, 2.0 * (time.perf_counter() - began) / KILLS)
+    assert interrupted(broken, KILLS, longest, random.Random(0)) >= 1
+    assert broken.finish() == code == 0
+    return whole, broken
+
+
+@pytest.mark.slow
+def test_verify_killed_at_random_moments_ends_in_the_same_table(tmp_path, capfd):
+    whole, broken = killed_and_whole(tmp_path, ["verify", *CLAIMS, "--long", "--workers", "2"])
+    assert compared(whole, broken) == []
+    assert len(weights(whole.folder)) > 100
+    assert set(verdicts(whole)) == {"about", *CLAIMS}
+    assert list((whole.folder / "cache").rglob("members/*.safetensors"))
+    assert "verdicts: 5 of 5 equal" in capfd.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_quickstart_killed_at_random_moments_ends_in_the_same_bits(tmp_path):
+    """The process alone is killed: its workers must find that out by themselves."""
+    whole, broken = killed_and_whole(tmp_path, ["run", "quickstart", "--workers", "2"])
+    assert compared(whole, broken) == []
+    assert len(weights(whole.folder)) > 50
+
+
+def written(arm, estimate=0.5, seconds=1.0, exit_line="1 claims: 1 holds"):
+    """What a command would leave."""
+    run = arm.folder / "runs" / "p.study" / "run"
+    run.mkdir(parents=True)
+    row = {"member": "a", "measure": "mig", "value": estimate, "seconds": seconds, "training_seconds": seconds}
+    append_rows(run / "records.jsonl", [row])
+    claim = {"id": "p.one", "verdict": "holds", "seconds": seconds, "findings": [{"estimate": estimate}]}
+    arm.verdicts.write_text(json.dumps({"format": "f", "scale": "smoke", "claims": [claim]}))
+    lines = [f"training {seconds}", f"p.one holds {seconds:8.1f} s", f"    found {estimate}", "", exit_line]
+    arm.printed.write_text("\n".join([*lines, f"verdicts: {arm.verdicts}"]))
+    return arm
+
+
+@pytest.fixture
+def arms(tmp_path):
+    return [Arm(tmp_path / name, ["verify"]) for name in ("whole", "broken")]
+
+
+def test_times_do_not_differ(arms):
+    whole, broken = arms
+    assert compared(written(whole), written(broken, seconds=20.0)) == []
+
+
+def test_what_differs_is_named(arms, capsys):
+    whole, broken = arms
+    assert compared(written(whole), written(broken, estimate=0.25)) == [
+        "rows runs/p.study/run/records.jsonl:a:mig: value 0.5 became 0.25",
+        "verdicts p.one: findings [{'estimate': 0.5}] became [{'estimate': 0.25}]",
+        "printed lines 1: '    found 0.5' became '    found 0.25'",
+    ]
+    assert "verdicts: 1 of 2 equal" in capsys.readouterr().out
+
+
+def test_what_is_missing_or_too_much_is_named(arms):
+    whole, broken = arms
+    written(broken).verdicts.unlink()
+    broken.printed.write_text("nothing")
+    found = [line.partition(":")[0] for line in compared(written(whole), broken)]
+    assert found == ["verdicts about", "verdicts p.one", *(f"printed lines {number}" for number in range(4))]
+    assert differences("x", {}, {"more": 1}) == ["x more: '(absent)' became 1"]
+    assert differences("x", {"bits": b"0"}, {"bits": b"1"}) == ["x bits: other bytes"]

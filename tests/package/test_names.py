@@ -79,7 +79,7 @@ def test_every_public_package_lists_its_names():
 
 
 def test_the_contract_names_every_private_module():
-    """Papers may import none of these: import-linter holds what pyproject.toml lists, and this that nothing is missing."""
+    """Papers may import none of these: import-linter checks the list, this test that it is complete."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (contract,) = [each for each in contracts if each["name"] == "Papers use public modules alone"]
     private = set()

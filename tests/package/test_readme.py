@@ -1,0 +1,46 @@
+"""README's examples are those that the type checker reads, and they run."""
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README, TYPED = (ROOT / "README.md").read_text(), (ROOT / "tests" / "typing" / "readme.py").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ELSEWHERE = ("dsprites()", "load_change(")  # examples that need a GPU, and a file that an hour of another command makes
+
+
+def test_pyright_reads_every_example():
+    assert len(BLOCKS) == 7
+    places = [TYPED.find(block) for block in BLOCKS]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_the_examples_are_typed():
+    """`make lint` checks them, too; here they fail as a test of README."""
+    command = [sys.executable, "-m", "pyright", "--project", str(ROOT), str(ROOT / "tests" / "typing" / "readme.py")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_the_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = TYPED
+    for block in BLOCKS:
+        if any(name in block for name in ELSEWHERE):
+            code = code.replace(block, "")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "readme.py", "exec"), {"__name__": "readme"})
+    table = re.search(r"```\n(measure .*?)```", README, re.DOTALL)
+    assert table is not None
+    lines = "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
+    assert table[1].strip() in lines
+    assert (tmp_path / "explanation.html").exists()

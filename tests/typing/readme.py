@@ -1,0 +1,85 @@
+"""The examples of README.md, in its order, for the type checker: README shows them, pyright reads them here.
+
+`tests/package/test_readme.py` compares the two, and runs most of them. A model of the reader's own
+is defined where README assumes one.
+"""
+
+# ruff: noqa: E402, I001 (as README has them: imports where they are first used)
+
+from axiswise.distributions import DiagonalParameters
+
+import pandas
+
+import axiswise as aw
+
+square = aw.data.synth_linear(ratio=2.0, samples=10_000)
+members = aw.grid(
+    model=aw.models.linear(3, 2, likelihood=aw.distributions.Gaussian(0.1)),
+    objective=[aw.objectives.BetaVAE(beta) for beta in (0.1, 1, 4, 16)],
+    optimizer=aw.optimizers.Adam(lr=0.03),
+    steps=2_000,
+    seed=range(8),
+)
+population = aw.train(members, square, out="runs/square")
+rows = aw.evaluate(population, square, [aw.scores.mig, aw.geometry.dto], out="runs/square")
+print(pandas.json_normalize(rows).pivot_table("value", "hyperparameters.beta", "measure").round(2))
+
+sprites = aw.data.dsprites()
+members = aw.grid(
+    model=aw.models.conv64(latents=10),
+    objective=[aw.objectives.BetaVAE(beta) for beta in (1, 4, 16)],
+    optimizer=aw.optimizers.Adam(lr=1e-4),
+    steps=100_000,
+    batch=64,
+    seed=range(10),
+)
+population = aw.train(members, sprites, device="cuda", out="runs/sprites")
+encoder, decoder = population.member(0)  # ordinary PyTorch modules
+
+import torch
+
+
+def networks():  # the encoder gives two means and two log-variances
+    encoder = torch.nn.Sequential(torch.nn.Linear(3, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+    return encoder, torch.nn.Linear(2, 3)
+
+
+members = aw.grid(
+    model=aw.models.custom(networks, inputs=3, latents=2),
+    objective=[aw.objectives.BetaTCVAE(beta=6), aw.objectives.DIPVAE(variant="II")],
+    steps=2_000,
+    seed=range(8),
+)
+population = aw.train(members, square, out="runs/own")
+population = aw.load("runs/own", model=networks)  # stored by name: files hold no code
+
+import numpy as np
+
+generator = np.random.default_rng(0)
+factors = generator.integers(0, 5, (3_000, 2))
+codes = factors @ [[1.0, 0.3], [-0.3, 1.0]] + 0.1 * generator.normal(size=(3_000, 2))
+print(round(aw.scores.mig(codes, factors).score, 2), round(aw.scores.dci(codes, factors).score, 2))
+
+
+trained = torch.nn.Linear(3, 4), torch.nn.Linear(2, 3)  # any VAE
+x = torch.rand(500, 3)
+
+
+def encode(x: torch.Tensor) -> DiagonalParameters:
+    return DiagonalParameters(*trained[0](x).chunk(2, -1))
+
+
+def decode(z: torch.Tensor) -> torch.Tensor:
+    return trained[1](z).sigmoid()
+
+
+found = aw.explain(encode, decode, x, likelihood=aw.distributions.Bernoulli())  # encode(x) gives mean and log-variance
+print(found)
+aw.report.page(found, "explanation.html")
+
+covariance = np.diag([4.0, 2.0, 0.5])
+optimum = aw.analytic.beta_vae_optimum(torch.tensor(covariance), latents=2, beta=1.5)
+print(optimum.active)  # both eigenvalues exceed β · noise
+
+change = aw.attack.load_change("runs/attack-small_sprites/change.safetensors")
+harder = aw.data.manipulated(aw.data.small_sprites(), change)  # a dataset like any other, with the same factors

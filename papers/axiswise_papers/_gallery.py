@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, read_rows, write_bytes, write_json
+from axiswise.records import read_json, read_rows, records_files, write_bytes, write_json, write_rows
 from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 from axiswise_papers._claim import Claim, Finding
 from axiswise_papers._verify import FORMAT, by_weight, phrase
@@ -60,7 +60,7 @@ PAPERS = (
 
 
 def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> list[Path]:
-    """Copies the records of studies, and what small arrays their figures need, without any weights.
+    """Copies the records of studies, compressed, and what small arrays their figures need, without any weights.
 
     Arguments:
         runs: Folder of the studies, one each, as `verify` leaves it.
@@ -76,16 +76,17 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
         if not (source / "study.json").is_file():
             continue
         if target.exists():
-            for path in list(target.rglob("records.jsonl")):
+            for path in records_files(target).values():
                 shutil.rmtree(path.parent)
         about = read_json(source / "study.json", "axiswise-study-1")
         kept = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
         write_json(target / "study.json", {key: about[key] for key in kept if key in about})
-        for path in source.rglob("records.jsonl"):
-            own = target / path.parent.relative_to(source)
+        for run, path in records_files(source).items():
+            own = target / run
             arrays = [path.parent / "arrays" / f"{array}.safetensors" for array in ARRAYS]
             small = [file for file in arrays if file.is_file() and file.stat().st_size <= SMALL]
-            for file in (path, path.parent / "run.json", *small):
+            write_rows(own / "records.jsonl.gz", read_rows(path))
+            for file in (path.parent / "run.json", *small):
                 write_bytes(own / file.relative_to(path.parent), file.read_bytes())
         written.append(target)
     return written
@@ -249,16 +250,16 @@ def _study(paper: Paper, folder: Path, results: Path) -> Markup:
     pictures = _figures_of(paper)[folder.name](folder)
     for name, png in pictures.items():
         write_bytes(folder / name, png)
-    found = {path: read_rows(path) for path in sorted(folder.rglob("records.jsonl"))}
+    files = records_files(folder)
+    found = {run: read_rows(path) for run, path in files.items()}
     rows = [row for own in found.values() for row in own]
-    members = {(path, row["member"]) for path, own in found.items() for row in own}  # one setting, several datasets
+    members = {(run, row["member"]) for run, own in found.items() for row in own}  # one setting, several datasets
     seeds = {row["seed"] for row in rows}
     devices = ", ".join(sorted({str(row.get("device", "")) for row in rows}))
     made = f"{len(members)} members, {len(seeds)} seeds, {devices}, scale {about['scale']}; made by "
     links = []
-    for path in found:
-        name = path.parent.relative_to(folder).as_posix()
-        links += [" ", element("a", name, href=quote(path.relative_to(results).as_posix()))]
+    for run, path in files.items():
+        links += [" ", element("a", run, href=quote(path.relative_to(results).as_posix()))]
     captions = {name: Path(name).stem.replace("_", " ").replace("-", " ") for name in pictures} | _captions_of(paper)
     shown = (figure(Picture(name, png, captions[name], f"{about['title']}: {name}")) for name, png in pictures.items())
     return join(

@@ -6,6 +6,7 @@ import pytest
 
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
+from axiswise.records import read_rows, records_files
 from axiswise_papers._gallery import PAPERS, errata, publish, summary_table, write_gallery
 from axiswise_papers._verify import verify, write
 from axiswise_papers.ledger import CLAIMS, STUDIES
@@ -29,14 +30,14 @@ def results(tmp_path_factory):
 
 def test_no_weights_are_published(results):
     kept = {path.name for path in results.rglob("*") if path.is_file()}
-    assert kept == {"verdicts.json", "study.json", "run.json", "records.jsonl", "codes.safetensors"}
+    assert kept == {"verdicts.json", "study.json", "run.json", "records.jsonl.gz", "codes.safetensors"}
 
 
 def test_the_page_shows_claims_pictures_and_records(results):
     page = write_gallery(results, CLAIMS).read_text("utf-8")
     for words in ("sikka.prop2", "holds corrected", "axiswise run rolinek2019.table_s4", "data:image/png", "Errata"):
         assert words in page
-    assert 'href="rolinek2019/table_s4/linear/ratio-1.0/records.jsonl"' in page
+    assert 'href="rolinek2019/table_s4/linear/ratio-1.0/records.jsonl.gz"' in page
     runs = STUDIES[STUDY]("smoke")
     trained = sum(len(run.members) for run in runs)
     assert trained > len({member.address for run in runs for member in run.members})  # the same on several datasets
@@ -46,13 +47,24 @@ def test_the_page_shows_claims_pictures_and_records(results):
     assert write_gallery(results, CLAIMS).read_text("utf-8") == page
 
 
-def test_publishing_again_replaces_what_was_there(results):
+def test_published_records_are_those_of_the_runs(results):
+    runs, published = (
+        {run: read_rows(path) for run, path in records_files(folder).items()}
+        for folder in (results.parent / "runs" / STUDY, results / "rolinek2019" / "table_s4")
+    )
+    assert runs
+    assert published == runs
+
+
+@pytest.mark.parametrize("old", ["records.jsonl", "records.jsonl.gz"])
+def test_publishing_again_replaces_what_was_there(results, old):
     target = results / "rolinek2019" / "table_s4"
     (target / "old" / "run").mkdir(parents=True)
-    (target / "old" / "run" / "records.jsonl").write_text("")
+    (target / "old" / "run" / old).write_text("")
+    before = {path: path.read_bytes() for path in records_files(target / "linear").values()}
     publish(results.parent / "runs", results, [STUDY])
     assert not (target / "old" / "run").exists()
-    assert (target / "linear" / "ratio-1.0" / "records.jsonl").is_file()
+    assert {path: path.read_bytes() for path in records_files(target / "linear").values()} == before
 
 
 def test_a_folder_without_verdicts_is_refused(tmp_path):

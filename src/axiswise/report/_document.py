@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from axiswise.records import records_file
 from axiswise.report._folder import Run, Study
 from axiswise.report._sections import (
     MISSING,
@@ -241,7 +242,7 @@ def _member_table(section: Section) -> Markup:
 def _provenance(study: Study) -> Markup:
     rows = [
         [
-            element("a", run.name, href=quote((run.folder / "records.jsonl").relative_to(study.folder).as_posix())),
+            element("a", run.name, href=quote(records_file(run.folder).relative_to(study.folder).as_posix())),
             _dataset(run),
             ", ".join(sorted({row.get("device") or "" for row in run.rows} - {""})),
             _versions(row.get("versions") or {} for row in run.rows),

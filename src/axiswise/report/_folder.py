@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, read_rows, read_tensors
+from axiswise.records import read_json, read_rows, read_tensors, records_file
 
 RUN_FORMAT = "axiswise-run-1"
 STUDY_FORMAT = "axiswise-study-1"
@@ -118,7 +118,7 @@ def _read_run(folder: Path, name: str | None) -> Run:
             "Run the study again; it resumes."
         )
     header = read_json(folder / "run.json", RUN_FORMAT)
-    rows = _last_rows(folder / "records.jsonl")
+    rows = _last_rows(records_file(folder))
     return Run(name or rows[0].get("run") or folder.resolve().name, folder, header, rows)
 
 

@@ -13,14 +13,32 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, read_rows, records_files, write_bytes, write_json, write_rows
+from axiswise.records import (
+    read_json,
+    read_rows,
+    read_tensors,
+    records_files,
+    write_bytes,
+    write_json,
+    write_rows,
+    write_tensors,
+)
 from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 from axiswise_papers._claim import Claim, Finding
 from axiswise_papers._verify import FORMAT, by_weight, phrase
 
 VERDICTS, PAGE = "verdicts.json", "gallery.html"
-ARRAYS = ("codes", "reconstructions")  # what figures are drawn from besides rows
-SMALL = 1 << 18  # bytes of such a file that are worth keeping
+ARRAYS = "axiswise-arrays-1"
+_SIDES = [(f"linear/ratio-{ratio}/arrays/codes.safetensors", ()) for ratio in ("1.0", "1.5")]
+_STRIPES = [(f"plane/{kind}/arrays/codes.safetensors", ()) for kind in ("linear", "non-linear")]
+_IMAGES = [(f"beta-vae/{name}/arrays/reconstructions.safetensors", ("x",)) for name in ("original", "changed", "noise")]
+DRAWN_ARRAYS: Mapping[str, Sequence[tuple[str, Sequence[str]]]] = {
+    "rolinek2019.table_s4": _SIDES,
+    "zietlow2021.figure_1": _STRIPES,
+    "zietlow2021.small_attack": _IMAGES,
+    "zietlow2021.table_1": _IMAGES,
+}
+"""For each study whose figures need more than rows: files of arrays, and the arrays needed of each (all if empty)."""
 KINDS = ("holds", "holds corrected", "does not hold", "undecided", "not run here")
 Figures = Mapping[str, Callable[[Path], dict[str, bytes]]]
 """For each study of a paper, a function of its folder that draws its pictures, by file name."""
@@ -60,7 +78,7 @@ PAPERS = (
 
 
 def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> list[Path]:
-    """Copies the records of studies, compressed, and what small arrays their figures need, without any weights.
+    """Copies the records of studies, compressed, and the arrays that their figures need, without any weights.
 
     Arguments:
         runs: Folder of the studies, one each, as `verify` leaves it.
@@ -82,12 +100,13 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
         kept = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
         write_json(target / "study.json", {key: about[key] for key in kept if key in about})
         for run, path in records_files(source).items():
-            own = target / run
-            arrays = [path.parent / "arrays" / f"{array}.safetensors" for array in ARRAYS]
-            small = [file for file in arrays if file.is_file() and file.stat().st_size <= SMALL]
-            write_rows(own / "records.jsonl.gz", read_rows(path))
-            for file in (path.parent / "run.json", *small):
-                write_bytes(own / file.relative_to(path.parent), file.read_bytes())
+            write_rows(target / run / "records.jsonl.gz", read_rows(path))
+            write_bytes(target / run / "run.json", (path.parent / "run.json").read_bytes())
+        for file, needed in DRAWN_ARRAYS.get(name, ()):
+            if (source / file).is_file():
+                stored = read_tensors(source / file, ARRAYS)
+                drawn = {key: array for key, array in stored.arrays.items() if not needed or key in needed}
+                write_tensors(target / file, drawn, stored.about)
         written.append(target)
     return written
 

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows, records_files
+from axiswise.records import append_rows, read_rows, read_tensors, records_files, write_json, write_tensors
 from axiswise_papers._gallery import PAPERS, errata, publish, summary_table, write_gallery
 from axiswise_papers._verify import verify, write
 from axiswise_papers.ledger import CLAIMS, STUDIES
@@ -54,6 +55,26 @@ def test_published_records_are_those_of_the_runs(results):
     )
     assert runs
     assert published == runs
+
+
+def test_of_arrays_only_those_that_figures_need_are_published(tmp_path):
+    source, name = tmp_path / "runs" / "zietlow2021.small_attack", "reconstructions.safetensors"
+    write_json(source / "study.json", {"format": "axiswise-study-1"})
+    images = {variant: np.full((2, 1, 3, 3), place) for place, variant in enumerate(("original", "changed", "noise"))}
+    for variant in (*images, "reversed"):
+        run = source / "beta-vae" / variant
+        append_rows(run / "records.jsonl", [{"member": "m"}])
+        write_json(run / "run.json", {"format": "axiswise-run-1"})
+        arrays = {"x": images.get(variant, np.zeros(1)), "m": np.ones(1)}
+        write_tensors(run / "arrays" / name, arrays, {"format": "axiswise-arrays-1"})
+        write_tensors(run / "arrays" / "codes.safetensors", arrays, {"format": "axiswise-arrays-1"})
+    (target,) = publish(tmp_path / "runs", tmp_path / "results", ["zietlow2021.small_attack"])
+    found = {path.relative_to(target).as_posix(): path for path in target.rglob("*.safetensors")}
+    assert found.keys() == {f"beta-vae/{variant}/arrays/{name}" for variant in images}
+    for variant, expected in images.items():
+        stored = read_tensors(found[f"beta-vae/{variant}/arrays/{name}"], "axiswise-arrays-1")
+        assert stored.arrays.keys() == {"x"}
+        np.testing.assert_array_equal(stored.arrays["x"], expected)
 
 
 @pytest.mark.parametrize("old", ["records.jsonl", "records.jsonl.gz"])

@@ -1,14 +1,17 @@
 """The page of all papers and the errata: drawn from records, the same bytes from the same records."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
 from axiswise.records import append_rows, read_rows, read_tensors, records_files, write_json, write_tensors
-from axiswise_papers._gallery import PAPERS, errata, publish, summary_table, write_gallery
+from axiswise.report.figures import contact, scatter_factors
+from axiswise_papers._gallery import PAPERS, errata, publish, summary_table, with_palette, write_gallery
 from axiswise_papers._verify import verify, write
 from axiswise_papers.ledger import CLAIMS, STUDIES
 
@@ -75,6 +78,22 @@ def test_of_arrays_only_those_that_figures_need_are_published(tmp_path):
         stored = read_tensors(found[f"beta-vae/{variant}/arrays/{name}"], "axiswise-arrays-1")
         assert stored.arrays.keys() == {"x"}
         np.testing.assert_array_equal(stored.arrays["x"], expected)
+
+
+def test_published_pictures_have_a_palette_and_look_the_same():
+    square = np.random.default_rng(0).random((100, 2))
+    drawn = scatter_factors(square, square, ["width", "height"])
+    reduced = with_palette(drawn)
+    assert reduced == with_palette(drawn)
+    assert len(reduced) < 0.5 * len(drawn)
+    before, after = (Image.open(io.BytesIO(png)) for png in (drawn, reduced))
+    assert (after.mode, after.size) == ("P", before.size)
+    differences = np.abs(np.asarray(after.convert("RGB"), float) - np.asarray(before.convert("RGB"), float))
+    assert differences.mean() < 0.1
+    assert (differences.max(-1) > 16.0).mean() < 0.01
+    wave = np.sin(np.linspace(0.0, 20.0, 200)) / 2.0 + 0.5
+    smooth = contact(np.outer(wave, wave)[None, None], None)
+    assert with_palette(smooth) == smooth  # a palette would make it larger
 
 
 @pytest.mark.parametrize("old", ["records.jsonl", "records.jsonl.gz"])

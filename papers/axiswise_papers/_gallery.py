@@ -1,6 +1,6 @@
 """One page of all papers: claims with their verdicts, and every table and figure, drawn from committed records.
 
-The folder of results holds ``verdicts.json``, as ``axiswise verify --publish`` writes it, and a compact copy of the
+The folder of results has ``verdicts.json``, as ``axiswise verify --publish`` writes it, and a compact copy of the
 records of each study in ``PAPER/STUDY``.
 """
 
@@ -101,8 +101,8 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
             for path in records_files(target).values():
                 shutil.rmtree(path.parent)
         about = read_json(source / "study.json", "axiswise-study-1")
-        kept = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
-        write_json(target / "study.json", {key: about[key] for key in kept if key in about})
+        fields = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
+        write_json(target / "study.json", {field: about[field] for field in fields if field in about})
         for run, path in records_files(source).items():
             write_rows(target / run / "records.jsonl.gz", read_rows(path))
             write_bytes(target / run / "run.json", (path.parent / "run.json").read_bytes())
@@ -150,7 +150,7 @@ def summary_table(verdicts: Mapping[str, Any]) -> str:
     """The README's table: for each paper, how many claims have which verdict.
 
     Arguments:
-        verdicts: What ``verdicts.json`` holds.
+        verdicts: The content of ``verdicts.json``.
     """
     lines = ["| paper | claims | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 2) + "|"]
     for paper in PAPERS:
@@ -249,7 +249,7 @@ def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Seq
 
 
 def _found(claim: Mapping[str, Any]) -> Markup:
-    """Every finding of a claim: the one that says most in sight, the others folded away."""
+    """Every finding of a claim: the most informative one visible, the others folded."""
     stored: list[dict[str, Any]] = [
         {key: math.nan if value is None else value for key, value in finding.items()} for finding in claim["findings"]
     ]

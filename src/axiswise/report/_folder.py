@@ -31,7 +31,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Study:
-    """What a report is about: the runs, and the words and versions that go with them."""
+    """The study that a report describes: its runs, its title and summary, its command and versions."""
 
     folder: Path
     title: str
@@ -82,7 +82,7 @@ def _read_study(folder: Path) -> Study:
     if not runs:
         raise AxiswiseError(
             f"Expected a study with at least one run. Got {folder / 'study.json'}, which lists none. "
-            "Run the study again; what it skipped, and why, stands there under `skipped`."
+            "Run the study again; `skipped` in that file names the runs that it skipped, and why."
         )
     return Study(
         folder=folder,

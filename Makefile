@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup run test lint
+.PHONY: setup run test lint gallery
 
 setup: $(READY)
 
@@ -25,3 +25,9 @@ lint: setup
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+
+# The pages of results/, which are made from its records and not kept in git.
+gallery: setup
+	$(BIN)/axiswise gallery results
+	$(BIN)/axiswise report results/objectives
+	$(BIN)/axiswise report results/comparison

@@ -8,7 +8,7 @@ the ELBO differs by less than 0.2 %, which is the rule for bfloat16 to be the de
 import sys
 from pathlib import Path
 
-from axiswise.records import read_rows
+from axiswise.records import read_rows, records_file
 from axiswise.statistics import compare_paired
 
 JUDGED = ("mig", "dto", "elbo", "active_units")
@@ -16,7 +16,7 @@ JUDGED = ("mig", "dto", "elbo", "active_units")
 
 def values(folder: Path, measure: str) -> list[float]:
     """The measure of every seed, in the order of seeds; the last row of a member is the one that counts."""
-    rows = {row["seed"]: row["value"] for row in read_rows(folder / "records.jsonl") if row["measure"] == measure}
+    rows = {row["seed"]: row["value"] for row in read_rows(records_file(folder)) if row["measure"] == measure}
     return [rows[seed] for seed in sorted(rows)]
 
 

@@ -1,9 +1,10 @@
 """One page of all papers: claims with their verdicts, and every table and figure, drawn from committed records.
 
-The folder of results holds ``verdicts.json``, as ``axiswise verify --publish`` writes it, and a compact copy of the
+The folder of results has ``verdicts.json``, as ``axiswise verify --publish`` writes it, and a compact copy of the
 records of each study in ``PAPER/STUDY``.
 """
 
+import io
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -12,15 +13,36 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from PIL import Image  # matplotlib, which draws the figures, requires it
+
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, read_rows, write_bytes, write_json
+from axiswise.records import (
+    read_json,
+    read_rows,
+    read_tensors,
+    records_files,
+    write_bytes,
+    write_json,
+    write_rows,
+    write_tensors,
+)
 from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 from axiswise_papers._claim import Claim, Finding
 from axiswise_papers._verify import FORMAT, by_weight, phrase
 
 VERDICTS, PAGE = "verdicts.json", "gallery.html"
-ARRAYS = ("codes", "reconstructions")  # what figures are drawn from besides rows
-SMALL = 1 << 18  # bytes of such a file that are worth keeping
+ARRAYS = "axiswise-arrays-1"
+_SIDES = [(f"linear/ratio-{ratio}/arrays/codes.safetensors", ()) for ratio in ("1.0", "1.5")]
+_STRIPES = [(f"plane/{kind}/arrays/codes.safetensors", ()) for kind in ("linear", "non-linear")]
+_IMAGES = [(f"beta-vae/{name}/arrays/reconstructions.safetensors", ("x",)) for name in ("original", "changed", "noise")]
+DRAWN_ARRAYS: Mapping[str, Sequence[tuple[str, Sequence[str]]]] = {
+    "rolinek2019.table_s4": _SIDES,
+    "zietlow2021.figure_1": _STRIPES,
+    "zietlow2021.small_attack": _IMAGES,
+    "zietlow2021.table_1": _IMAGES,
+}
+"""For each study whose figures need more than rows: files of arrays, and the arrays needed of each (all if empty)."""
+COLOURS = 256
 KINDS = ("holds", "holds corrected", "does not hold", "undecided", "not run here")
 Figures = Mapping[str, Callable[[Path], dict[str, bytes]]]
 """For each study of a paper, a function of its folder that draws its pictures, by file name."""
@@ -60,7 +82,7 @@ PAPERS = (
 
 
 def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> list[Path]:
-    """Copies the records of studies, and what small arrays their figures need, without any weights.
+    """Copies the records of studies, compressed, and the arrays that their figures need, without any weights.
 
     Arguments:
         runs: Folder of the studies, one each, as `verify` leaves it.
@@ -76,17 +98,19 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
         if not (source / "study.json").is_file():
             continue
         if target.exists():
-            for path in list(target.rglob("records.jsonl")):
+            for path in records_files(target).values():
                 shutil.rmtree(path.parent)
         about = read_json(source / "study.json", "axiswise-study-1")
-        kept = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
-        write_json(target / "study.json", {key: about[key] for key in kept if key in about})
-        for path in source.rglob("records.jsonl"):
-            own = target / path.parent.relative_to(source)
-            arrays = [path.parent / "arrays" / f"{array}.safetensors" for array in ARRAYS]
-            small = [file for file in arrays if file.is_file() and file.stat().st_size <= SMALL]
-            for file in (path, path.parent / "run.json", *small):
-                write_bytes(own / file.relative_to(path.parent), file.read_bytes())
+        fields = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
+        write_json(target / "study.json", {field: about[field] for field in fields if field in about})
+        for run, path in records_files(source).items():
+            write_rows(target / run / "records.jsonl.gz", read_rows(path))
+            write_bytes(target / run / "run.json", (path.parent / "run.json").read_bytes())
+        for file, needed in DRAWN_ARRAYS.get(name, ()):
+            if (source / file).is_file():
+                stored = read_tensors(source / file, ARRAYS)
+                drawn = {key: array for key, array in stored.arrays.items() if not needed or key in needed}
+                write_tensors(target / file, drawn, stored.about)
         written.append(target)
     return written
 
@@ -126,7 +150,7 @@ def summary_table(verdicts: Mapping[str, Any]) -> str:
     """The README's table: for each paper, how many claims have which verdict.
 
     Arguments:
-        verdicts: What ``verdicts.json`` holds.
+        verdicts: The content of ``verdicts.json``.
     """
     lines = ["| paper | claims | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 2) + "|"]
     for paper in PAPERS:
@@ -146,7 +170,7 @@ def errata(claims: Sequence[Claim]) -> str:
         "# Errata of the five papers",
         "",
         "Where a printed statement is wrong, misprinted or says too much, axiswise checks a corrected one. This page",
-        "is generated from the claims (`axiswise report results --gallery`); each entry names what shows it.",
+        "is generated from the claims (`axiswise gallery results`); each entry names what shows it.",
     ]
     for paper in PAPERS:
         own = [claim for claim in claims if claim.id.startswith(f"{paper.prefix}.") and claim.errata]
@@ -225,7 +249,7 @@ def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Seq
 
 
 def _found(claim: Mapping[str, Any]) -> Markup:
-    """Every finding of a claim: the one that says most in sight, the others folded away."""
+    """Every finding of a claim: the most informative one visible, the others folded."""
     stored: list[dict[str, Any]] = [
         {key: math.nan if value is None else value for key, value in finding.items()} for finding in claim["findings"]
     ]
@@ -246,19 +270,19 @@ def _folders(folder: Path, drawn: Figures) -> list[Path]:
 
 def _study(paper: Paper, folder: Path, results: Path) -> Markup:
     about = read_json(folder / "study.json", "axiswise-study-1")
-    pictures = _figures_of(paper)[folder.name](folder)
+    pictures = {name: with_palette(png) for name, png in _figures_of(paper)[folder.name](folder).items()}
     for name, png in pictures.items():
         write_bytes(folder / name, png)
-    found = {path: read_rows(path) for path in sorted(folder.rglob("records.jsonl"))}
+    files = records_files(folder)
+    found = {run: read_rows(path) for run, path in files.items()}
     rows = [row for own in found.values() for row in own]
-    members = {(path, row["member"]) for path, own in found.items() for row in own}  # one setting, several datasets
+    members = {(run, row["member"]) for run, own in found.items() for row in own}  # one setting, several datasets
     seeds = {row["seed"] for row in rows}
     devices = ", ".join(sorted({str(row.get("device", "")) for row in rows}))
     made = f"{len(members)} members, {len(seeds)} seeds, {devices}, scale {about['scale']}; made by "
     links = []
-    for path in found:
-        name = path.parent.relative_to(folder).as_posix()
-        links += [" ", element("a", name, href=quote(path.relative_to(results).as_posix()))]
+    for run, path in files.items():
+        links += [" ", element("a", run, href=quote(path.relative_to(results).as_posix()))]
     captions = {name: Path(name).stem.replace("_", " ").replace("-", " ") for name in pictures} | _captions_of(paper)
     shown = (figure(Picture(name, png, captions[name], f"{about['title']}: {name}")) for name, png in pictures.items())
     return join(
@@ -266,6 +290,21 @@ def _study(paper: Paper, folder: Path, results: Path) -> Markup:
         element("p", made, element("code", about["command"]), ". Records:", *links, class_="note"),
         element("div", *shown, class_="figures"),
     )
+
+
+def with_palette(png: bytes) -> bytes:
+    """The picture with a palette of 256 colours, which takes a third of the bytes and looks the same.
+
+    A picture that a palette makes larger is returned as it is.
+
+    Arguments:
+        png: A picture without transparent parts.
+    """
+    stream = io.BytesIO()
+    # Median cut gives many colours to what covers much of the picture: densities stay smooth, greys stay grey.
+    reduced = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLOURS, Image.Quantize.MEDIANCUT, kmeans=4)
+    reduced.save(stream, "PNG", optimize=True)
+    return min(png, stream.getvalue(), key=len)
 
 
 def _figures_of(paper: Paper) -> Figures:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, StudyIncomplete
 from axiswise.population import Progress
-from axiswise.records import read_json, read_rows, versions, write_json
+from axiswise.records import read_json, read_rows, records_files, versions, write_json
 from axiswise.studies import Scale
 from axiswise_papers._claim import Claim, Finding, Rows, Training
 
@@ -171,8 +171,7 @@ def rows_of(folder: Path, groups: Sequence[str] = ()) -> dict[str, list[dict[str
         groups: Parts of the names of runs before their slash.
     """
     found = {}
-    for path in sorted(folder.rglob("records.jsonl")):
-        name = path.parent.relative_to(folder).as_posix()
+    for name, path in records_files(folder).items():
         if not groups or name.partition("/")[0] in groups:
             last = {(row["member"], row["measure"]): row for row in read_rows(path)}
             found[name] = list(last.values())

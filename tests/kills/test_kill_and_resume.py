@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
-from axiswise.records import append_rows, read_rows
+from axiswise.records import append_rows, read_rows, records_files
 
 PROGRAM = [sys.executable, "-m", "axiswise"]
 TIMES = {"seconds", "training_seconds"}  # fields that no two runs share
@@ -96,7 +96,7 @@ def rows(folder: Path) -> dict[str, dict[str, Any]]:
     """Every measured row without its times, by its file, member and its measure."""
     return {
         f"{path.relative_to(folder)}:{row['member']}:{row['measure']}": without_times(row)
-        for path in sorted(folder.rglob("records.jsonl"))
+        for path in records_files(folder).values()
         for row in read_rows(path)
     }
 

@@ -1,11 +1,13 @@
 """Files that are whole or absent, whatever happens while they are written."""
 
 import errno
+import gzip
 import json
 import os
 import resource
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -24,10 +26,13 @@ from axiswise.records import (
     read_json,
     read_rows,
     read_tensors,
+    records_file,
+    records_files,
     replacing,
     versions,
     write_bytes,
     write_json,
+    write_rows,
     write_tensors,
 )
 
@@ -66,27 +71,28 @@ def file_size_limit(size: int):
 WRITERS = {
     "bytes": lambda path: write_bytes(path, b"new" * 100),
     "json": lambda path: write_json(path, {"format": FORMAT, "new": "x" * 300}),
+    "rows": lambda path: write_rows(path, [{"new": str(number) * number} for number in range(99)]),
     "tensors": lambda path: write_tensors(path, ARRAYS, {"format": FORMAT}),
 }
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_a_full_disk_leaves_the_old_file(tmp_path, full_disk, write):
-    path = tmp_path / "file"
+    path = tmp_path / "file.gz"
     path.write_bytes(b"old")
     with pytest.raises(OSError, match="No space left on device"):
         write(path)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file.gz"]
     assert path.read_bytes() == b"old"
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_a_write_that_stops_midway_leaves_the_old_file(tmp_path, write):
-    path = tmp_path / "file"
+    path = tmp_path / "file.gz"
     path.write_bytes(b"old")
     with file_size_limit(64), pytest.raises(OSError, match="File too large"):
         write(path)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file.gz"]
     assert path.read_bytes() == b"old"
 
 
@@ -259,6 +265,105 @@ def test_rows_are_appended_all_or_none(tmp_path, limit):
     assert read_rows(path) == [{"value": 1}]
     append_rows(path, [{"value": 2}])
     assert read_rows(path) == [{"value": 1}, {"value": 2}]
+
+
+@given(rows=st.lists(objects, max_size=5))
+def test_compressed_rows_come_back(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("rows")
+    write_rows(folder / "a.jsonl.gz", rows)
+    write_rows(folder / "b.jsonl.gz", rows)
+    append_rows(folder / "rows.jsonl", rows)
+    assert read_rows(folder / "a.jsonl.gz") == read_rows(folder / "rows.jsonl") == rows
+    assert (folder / "a.jsonl.gz").read_bytes() == (folder / "b.jsonl.gz").read_bytes()
+    assert gzip.decompress((folder / "a.jsonl.gz").read_bytes()) == (folder / "rows.jsonl").read_bytes()
+
+
+def test_the_same_rows_are_the_same_bytes_at_any_time(tmp_path, monkeypatch):
+    write_rows(tmp_path / "a.gz", [{"value": 1}])
+    monkeypatch.setattr(time, "time", lambda: 2e9)
+    write_rows(tmp_path / "b.gz", [{"value": 1}])
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[:-9],
+        lambda whole: b"",
+        lambda whole: whole[:12],
+        lambda whole: whole[:-8] + bytes(8),
+        lambda whole: b"plain\n",
+        lambda whole: whole[:10] + b"\xff" + whole[11:],
+    ],
+)
+def test_a_damaged_compressed_file_is_an_error(tmp_path, damage):
+    path = tmp_path / "records.jsonl.gz"
+    write_rows(path, [{"value": number} for number in range(9)])
+    path.write_bytes(damage(path.read_bytes()))
+    message = (
+        r"records\.jsonl\.gz is not a whole gzip file \(.+\)\. Restore it \(git checkout -- .*records\.jsonl\.gz\)"
+    )
+    with pytest.raises(AxiswiseError, match=message):
+        read_rows(path)
+
+
+def test_a_torn_line_within_a_compressed_file_is_an_error(tmp_path):
+    path = tmp_path / "records.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"value": 1}\n{"val\n{"value": 3}\n'))
+    with pytest.raises(AxiswiseError, match=r"Line 2 of .*records\.jsonl\.gz is not JSON"):
+        read_rows(path)
+
+
+def test_nothing_is_appended_to_compressed_rows(tmp_path):
+    write_rows(tmp_path / "records.jsonl.gz", [{"value": 1}])
+    for name in ("records.jsonl", "records.jsonl.gz"):
+        message = r"appended to plain JSON Lines only\. Got .*gz, which is compressed\. .*gunzip .*records\.jsonl\.gz"
+        with pytest.raises(AxiswiseError, match=message):
+            append_rows(tmp_path / name, [{"value": 2}])
+    assert [path.name for path in tmp_path.iterdir()] == ["records.jsonl.gz"]
+    assert read_rows(tmp_path / "records.jsonl.gz") == [{"value": 1}]
+
+
+def test_compressed_rows_have_a_name_that_says_so(tmp_path):
+    with pytest.raises(AxiswiseError, match=r"`path` must end in \.gz\. Got .*rows\.jsonl\."):
+        write_rows(tmp_path / "rows.jsonl", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folders_records_are_plain_or_compressed(tmp_path):
+    plain, compressed = tmp_path / "records.jsonl", tmp_path / "records.jsonl.gz"
+    assert records_file(tmp_path) == plain
+    write_rows(compressed, [{"value": 1}])
+    assert records_file(tmp_path) == compressed
+    compressed.unlink()
+    append_rows(plain, [{"value": 1}])
+    assert records_file(tmp_path) == plain
+
+
+@pytest.mark.parametrize("find", [records_file, records_files])
+def test_a_folder_with_both_forms_of_records_is_refused(tmp_path, find):
+    append_rows(tmp_path / "records.jsonl", [{"value": 1}])
+    write_rows(tmp_path / "records.jsonl.gz", [{"value": 2}])
+    message = (
+        r"Expected either records\.jsonl or records\.jsonl\.gz in .*\. Got both\. Delete the one that is out of date\."
+    )
+    with pytest.raises(AxiswiseError, match=message):
+        find(tmp_path)
+
+
+def test_records_of_all_runs_are_found(tmp_path):
+    append_rows(tmp_path / "b" / "two" / "records.jsonl", [])
+    write_rows(tmp_path / "b" / "one" / "records.jsonl.gz", [])
+    append_rows(tmp_path / "a" / "records.jsonl", [])
+    append_rows(tmp_path / "a" / "other.jsonl", [])
+    assert records_files(tmp_path) == {
+        "a": tmp_path / "a" / "records.jsonl",
+        "b/one": tmp_path / "b" / "one" / "records.jsonl.gz",
+        "b/two": tmp_path / "b" / "two" / "records.jsonl",
+    }
+    assert list(records_files(tmp_path)) == ["a", "b/one", "b/two"]
+    assert list(records_files(tmp_path / "a")) == ["."]
+    assert records_files(tmp_path / "nowhere") == {}
 
 
 def test_tensors_come_back_bit_for_bit(tmp_path):

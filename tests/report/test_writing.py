@@ -17,6 +17,7 @@ from scipy import stats
 
 from axiswise import report
 from axiswise.errors import AxiswiseError
+from axiswise.records import read_rows, records_files, write_rows
 from axiswise.report import contact_sheet, heat_map_sheet, scatter_sheet, write_report
 
 
@@ -138,6 +139,15 @@ def test_same_records_give_the_same_bytes(reported: Path):
     program = f"from pathlib import Path; import axiswise.report as r; r.write_report(Path({str(reported)!r}))"
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
     assert files(reported) == first
+
+
+def test_compressed_records_give_the_same_report(reported: Path, study: Path):
+    for path in records_files(study).values():
+        write_rows(path.with_name("records.jsonl.gz"), read_rows(path))
+        path.unlink()
+    page = write_report(study).read_text()
+    assert "linear/ratio-1.0/records.jsonl.gz" in Reader(page).links
+    assert page.replace("records.jsonl.gz", "records.jsonl") == (reported / "report.html").read_text()
 
 
 def test_bytes_do_not_depend_on_the_callers_matplotlib_settings(tmp_path: Path, row, write_run):

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows
+from axiswise.records import read_rows, records_files
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, WIDTH, picture
 from axiswise.statistics import mean_interval
 from axiswise_papers.allen2024.claims import SAMPLED, ceiling_of, path_distances, published
@@ -47,9 +47,7 @@ def plateau(folder: Path) -> dict[str, bytes]:
 
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of every run in the folder of a study, by the run's name."""
-    found = {
-        path.parent.relative_to(folder).as_posix(): read_rows(path) for path in sorted(folder.rglob("records.jsonl"))
-    }
+    found = {name: read_rows(path) for name, path in records_files(folder).items()}
     if not found:
         raise AxiswiseError(f"Expected the folder of a study of allen2024. Got {folder}, which has no records.")
     return found

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import name_of
-from axiswise.records import read_rows
+from axiswise.records import read_rows, records_files
 from axiswise.report.figures import ACCENT, KEY, MUTED, SEQUENCE, WIDTH, picture
 from axiswise.statistics import mean_interval
 from axiswise_papers.mathieu2019.claims import cells
@@ -81,9 +81,7 @@ def figure_4(folder: Path) -> dict[str, bytes]:
 
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of every run in the folder of a study, by the run's name."""
-    found = {
-        path.parent.relative_to(folder).as_posix(): read_rows(path) for path in sorted(folder.rglob("records.jsonl"))
-    }
+    found = {name: read_rows(path) for name, path in records_files(folder).items()}
     if not found:
         raise AxiswiseError(f"Expected the folder of a study of mathieu2019. Got {folder}, which has no records.")
     return found

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from axiswise.errors import AxiswiseError
 from axiswise.geometry import haar_chance
-from axiswise.records import read_rows, read_tensors
+from axiswise.records import read_rows, read_tensors, records_files
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, SEQUENCE, WIDTH, Plane, latent_planes, picture
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
@@ -41,9 +41,9 @@ MEASURED_MARK = {"fmt": "o", "color": ACCENT, "markersize": 4}
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of every run in the folder of a study, by the run's name; of rows made twice, the last."""
     found = {}
-    for path in sorted(folder.rglob("records.jsonl")):
+    for name, path in records_files(folder).items():
         last = {(row["member"], row["measure"]): row for row in read_rows(path)}
-        found[path.parent.relative_to(folder).as_posix()] = list(last.values())
+        found[name] = list(last.values())
     if not found:
         raise AxiswiseError(f"Expected the folder of a study of rolinek2019. Got {folder}, which has no records.")
     return found

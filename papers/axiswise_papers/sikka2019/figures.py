@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from axiswise.analytic import beta_vae_optimum
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows
+from axiswise.records import read_rows, records_files
 from axiswise.report.figures import ACCENT, KEY, MUTED, PALETTE, WIDTH, Theory, distinct, picture
 from axiswise.statistics import mean_interval
 from axiswise_papers.sikka2019.claims import Curve, curve
@@ -214,7 +214,7 @@ def _beta_axis(axes: Axes) -> None:
 
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of every run in the folder of a study, by the run's name, in the order of their names."""
-    found = {str(path.parent.relative_to(folder)): read_rows(path) for path in sorted(folder.glob("*/*/records.jsonl"))}
+    found = {name: read_rows(path) for name, path in records_files(folder).items()}
     if not found:
         raise AxiswiseError(f"Expected the folder of a study of sikka2019. Got {folder}, which has no records.")
     return found

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from axiswise.attack import VARIANTS
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows, read_tensors
+from axiswise.records import read_rows, read_tensors, records_files
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, PALETTE, WIDTH, picture, tight
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
@@ -29,9 +29,9 @@ LAWS = {"linear/diagonal": "linear", "linear/full": "linear, full Σ", "bent/mlp
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of every run in the folder of a study, by the run's name; of rows made twice, the last."""
     found = {}
-    for path in sorted(folder.rglob("records.jsonl")):
+    for name, path in records_files(folder).items():
         last = {(row["member"], row["measure"]): row for row in read_rows(path)}
-        found[path.parent.relative_to(folder).as_posix()] = list(last.values())
+        found[name] = list(last.values())
     if not found:
         raise AxiswiseError(f"Expected the folder of a study of zietlow2021. Got {folder}, which has no records.")
     return found

@@ -10,7 +10,7 @@ from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import kl, loss, reconstruction
 from axiswise.population import Member, Precision, Progress
-from axiswise.records import read_rows
+from axiswise.records import read_rows, records_file
 from axiswise.scores import active_units, mig
 from axiswise.statistics import Comparison, Interval, compare, mean_interval
 from axiswise.studies import Run, Scale
@@ -149,7 +149,7 @@ def verdicts(folder: str | Path, score: str = "mig") -> list[Verdict]:
     """
     folder, found = Path(folder), []
     for arm in sorted(path.name for path in folder.iterdir() if path.is_dir()):
-        files = {variant: folder / arm / variant / "records.jsonl" for variant in VARIANTS}
+        files = {variant: records_file(folder / arm / variant) for variant in VARIANTS}
         if not all(file.exists() for file in files.values()):
             continue
         # By member: one that was measured again counts once, as it was measured last.

@@ -119,6 +119,7 @@ def run(
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
     from axiswise.engines import run_study
+    from axiswise.records import records_files
     from axiswise.studies import SCALES, find_study
 
     chosen = find_study(study)
@@ -134,7 +135,7 @@ def run(
     try:
         run_study(chosen, scale, folder, **settings, progress=shown_on(console), log=console.print)
     except StudyIncomplete:
-        if any(folder.rglob("records.jsonl")):  # of what there is
+        if records_files(folder):  # of what there is
             _write_report(folder)
         raise
     except KeyboardInterrupt:

@@ -184,9 +184,9 @@ def _cohorts(folder: Path, wanted: set[str], done: set[str]) -> tuple[tuple[Coho
 
 def _measured(folder: Path, plan: Mapping[str, Any]) -> tuple[int, int | None]:
     """Pairs of member and measure that have a row, and how many are wanted."""
-    from axiswise.records import read_rows
+    from axiswise.records import read_rows, records_file
 
-    path = folder / "records.jsonl"
+    path = records_file(folder)
     rows = {(row.get("member"), row.get("measure")) for row in read_rows(path)} if path.is_file() else set()
     if not plan:
         return len(rows), None

@@ -9,9 +9,12 @@ from axiswise.records._files import (
     read_json,
     read_rows,
     read_tensors,
+    records_file,
+    records_files,
     replacing,
     write_bytes,
     write_json,
+    write_rows,
     write_tensors,
 )
 from axiswise.records._identity import address, describe, restore, stored_as
@@ -33,11 +36,14 @@ __all__ = [
     "read_json",
     "read_rows",
     "read_tensors",
+    "records_file",
+    "records_files",
     "replacing",
     "restore",
     "stored_as",
     "versions",
     "write_bytes",
     "write_json",
+    "write_rows",
     "write_tensors",
 ]

@@ -1,4 +1,4 @@
-"""What an explanation of a model holds: findings, the baselines they are judged by, and arrays that a page draws."""
+"""An explanation of a model: findings, the baselines they are compared with, and the arrays that a page plots."""
 
 import math
 from collections.abc import Mapping
@@ -15,46 +15,46 @@ class Baseline(NamedTuple):
     """What a number would be for a model without the property: a mean, and the range of 95 % around it."""
 
     name: str
-    """What tables call it."""
+    """Its name in tables."""
     value: float
     """Its mean."""
     low: float
-    """The 2.5 % quantile of its draws; NaN without any."""
+    """The 2.5 % quantile of its samples; NaN without any."""
     high: float
-    """The 97.5 % quantile of its draws; NaN without any."""
+    """The 97.5 % quantile of its samples; NaN without any."""
     about: str
-    """What was drawn."""
+    """What was sampled."""
 
 
 class Finding(NamedTuple):
-    """One thing that was found out about a model."""
+    """The answer to one question about a model."""
 
     name: str
-    """What to ask an explanation for."""
+    """Its key in an explanation."""
     question: str
-    """What was asked."""
+    """The question."""
     sentence: str
     """The answer, in a sentence; or that there is none, and why."""
     value: Interval | None
-    """The number behind it and its interval over points; None where there is none."""
+    """The number behind the answer and its interval over points; None where there is none."""
     unit: str
     """What the number is."""
     reference: str
-    """The paper and equation it rests on."""
+    """The paper and equation that define it."""
     baselines: tuple[Baseline, ...] = ()
     """What to compare it with."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What was found out about a model, how it was, and what could not be concluded.
+    """Findings about a model, the settings they were computed with, and what they do not show.
 
     Arguments:
-        title: What it is about.
-        findings: What was found out, in the order in which to read it.
-        limits: What could not be concluded, or only under a condition, in a sentence each.
-        about: The facts: points, latents, likelihood, β, prior, versions.
-        arrays: What a page draws.
+        title: The title of the page.
+        findings: The findings, in reading order.
+        limits: What cannot be concluded, or only under a condition, in a sentence each.
+        about: The settings: points, latents, likelihood, β, prior, versions.
+        arrays: What a page plots.
 
     Example:
         >>> nothing = Explanation("A model", (), ("One point says nothing.",), {}, {})
@@ -73,7 +73,7 @@ class Explanation:
 
     @property
     def baselines(self) -> dict[str, dict[str, Baseline]]:
-        """What the findings are compared with, by finding and name."""
+        """The baselines, by the names of their finding and their own."""
         return {finding.name: {one.name: one for one in finding.baselines} for finding in self.findings}
 
     def __getitem__(self, name: str) -> Finding:

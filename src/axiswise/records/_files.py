@@ -1,7 +1,9 @@
 """Files that are whole or absent: atomic writes, append-only JSON Lines, safetensors. Nothing here loads code."""
 
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,9 @@ from safetensors.numpy import save
 from axiswise.errors import AxiswiseError
 
 Json = dict[str, Any]
-PARTIAL = ".partial"  # ending of a file on its way; a killed process leaves one behind
+PARTIAL = ".partial"  # ending of an unfinished file; a killed process leaves one behind
+RECORDS = "records.jsonl"
+GZIP = ".gz"  # ending of compressed JSON Lines
 
 
 @contextmanager
@@ -22,7 +26,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Opens a file to be written whole or not at all: readers see the old contents or the new, never a part.
 
     The bytes go to a partial file beside it, reach the disk, and then take the name. When writing fails midway (a full
-    disk), the partial file is removed and what stood under the name is untouched.
+    disk), the partial file is removed and the old file is untouched.
 
     Example:
         >>> import tempfile
@@ -74,11 +78,50 @@ def read_json(path: Path, expected: str) -> Json:
     return value
 
 
+def records_file(folder: Path) -> Path:
+    """The file with a run's records: ``records.jsonl``, or ``records.jsonl.gz`` if there is only that.
+
+    `evaluate` appends to the plain file. Published results are compressed. Without either, the path of the plain file.
+
+    Raises:
+        AxiswiseError: If the folder has both, since rows may then be in one and not in the other.
+
+    Example:
+        >>> records_file(Path("runs/mine")).as_posix()
+        'runs/mine/records.jsonl'
+    """
+    plain, compressed = folder / RECORDS, folder / (RECORDS + GZIP)
+    if not compressed.is_file():
+        return plain
+    if plain.is_file():
+        raise AxiswiseError(
+            f"Expected either {RECORDS} or {RECORDS}{GZIP} in {folder}. Got both. Delete the one that is out of date."
+        )
+    return compressed
+
+
+def records_files(folder: Path) -> dict[str, Path]:
+    """The records of all runs below a folder: their files by the run's path within it, sorted.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> append_rows(folder / "linear" / "beta" / "records.jsonl", [{"value": 1}])
+        >>> [(name, path.name) for name, path in records_files(folder).items()]
+        [('linear/beta', 'records.jsonl')]
+    """
+    runs = {path.parent for name in (RECORDS, RECORDS + GZIP) for path in folder.rglob(name)}
+    return {run.relative_to(folder).as_posix(): records_file(run) for run in sorted(runs)}
+
+
 def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Appends JSON objects to a file, one a line, and waits until they are on the disk.
 
     A last line torn by a killed process is cut off first, so that the file stays readable. When writing fails midway,
-    none of the rows is kept.
+    no row is added.
+
+    Raises:
+        AxiswiseError: If the rows so far are compressed.
 
     Example:
         >>> import tempfile
@@ -89,7 +132,13 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         >>> read_rows(path)
         [{'value': 1}, {'value': 2}]
     """
-    lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
+    compressed = path if path.suffix == GZIP else path.with_name(path.name + GZIP)
+    if compressed == path or compressed.exists():
+        raise AxiswiseError(
+            f"Rows are appended to plain JSON Lines only. Got {compressed}, which is compressed. "
+            f"Choose another folder, or unpack it first: gunzip {compressed}"
+        )
+    lines = _lines(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
     # Unbuffered: a buffer that could not be written would be tried again, after the cut, when the file is closed.
     with path.open("ab+", buffering=0) as file:
@@ -105,15 +154,37 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
             raise
 
 
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Writes JSON Lines compressed by gzip, atomically. The same rows give the same bytes.
+
+    Arguments:
+        path: The file; its name ends in ``.gz``.
+        rows: JSON objects, one a line.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "records.jsonl.gz"
+        >>> write_rows(path, [{"value": 1}])
+        >>> read_rows(path)
+        [{'value': 1}]
+    """
+    if path.suffix != GZIP:
+        raise AxiswiseError(f"`path` must end in {GZIP}. Got {path}. `append_rows` writes plain JSON Lines.")
+    write_bytes(path, gzip.compress(_lines(rows), 9, mtime=0))
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
+
+
 def read_rows(path: Path) -> list[Json]:
-    """Reads JSON Lines; a torn last line is ignored, a torn line elsewhere is an error.
+    """Reads JSON Lines, plain or compressed; a torn last line is ignored, a torn line elsewhere is an error.
 
     Raises:
-        AxiswiseError: If a line other than the last is not a JSON object.
+        AxiswiseError: If a line other than the last is not a JSON object, or if a compressed file is damaged.
     """
     rows: list[Json] = []
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines[:-1], start=1):
+    for number, line in enumerate(_contents(path).split(b"\n")[:-1], start=1):
         try:
             row = json.loads(line)
         except ValueError as error:
@@ -124,6 +195,20 @@ def read_rows(path: Path) -> list[Json]:
             raise AxiswiseError(f"Line {number} of {path} must be a JSON object. Got {type(row).__name__}.")
         rows.append(row)
     return rows
+
+
+def _contents(path: Path) -> bytes:
+    if path.suffix != GZIP:
+        return path.read_bytes()
+    compressed = path.read_bytes()
+    try:
+        if not compressed:
+            raise EOFError("it is empty")
+        return gzip.decompress(compressed)
+    except (OSError, EOFError, zlib.error) as error:
+        raise AxiswiseError(
+            f"{path} is not a whole gzip file ({error}). Restore it (git checkout -- {path}) or publish it again."
+        ) from error
 
 
 class Tensors(NamedTuple):

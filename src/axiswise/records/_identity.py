@@ -1,8 +1,8 @@
 """Descriptions as JSON and back, and content addresses.
 
 A description is a frozen dataclass whose fields are numbers, strings, tuples or descriptions. Its JSON form names the
-class and its arguments; going back resolves names in a catalogue that the caller passes, and nothing else, so that
-loading never executes what a file says.
+class and its arguments. The way back looks names up in a catalogue that the caller passes, and nowhere else, so that
+loading never executes what a file names.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 def stored_as(name: Callable[[Any], str]) -> dict[str, Any]:
     """Metadata of a field whose value has no JSON form of its own and is stored by a name.
 
-    Going back gives the class that name, or what the caller has put into the catalogue in the class's place.
+    `restore` passes that name to the class, or to whatever the caller's catalogue has under the class's name.
 
     Example:
         >>> from dataclasses import dataclass, field
@@ -75,7 +75,7 @@ def _floats(entry: Any) -> Any:
 
 
 def restore(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
-    """The description of a JSON form, with names looked up in `catalogue` alone.
+    """The description that a JSON form encodes. Names are looked up in `catalogue` alone.
 
     Raises:
         AxiswiseError: If a name is not in the catalogue or its arguments do not fit.

@@ -1,4 +1,4 @@
-"""What produced a result."""
+"""The versions that produced a result."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version

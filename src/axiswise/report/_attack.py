@@ -1,4 +1,4 @@
-"""The page of an attack: what was changed, who entangles it, and what became of every score."""
+"""The page of an attack: the change, the members it was learned against, and every score before and after."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,17 +17,17 @@ CHANGED = (
     "back into 0…1."
 )
 PLANES = (
-    "Two latents together, those encoded most precisely, the others held at 0: of the most disentangled member (left) "
-    "and of the least (right). Where axes are factors, rows and columns differ in one thing each."
+    "The two latents that are encoded most precisely vary, the others are 0: the most disentangled member (left) and "
+    "the least (right). Where axes are factors, rows and columns differ in one thing each."
 )
 TABLE = (
     "Means over members with their 95 % Student t intervals; drops with Welch's interval and its p-value. A change "
-    "that works lowers the score of VAEs, noise of the same size does not, and models without a decoder stay as good."
+    "that works lowers the score of VAEs. Noise of the same size does not, and models without a decoder lose nothing."
 )
 
 
 class Row(NamedTuple):
-    """What became of one objective under one score."""
+    """The scores of one objective on the three datasets."""
 
     arm: str
     score: str
@@ -58,11 +58,11 @@ def attack_page(
 
     Arguments:
         path: The file to write.
-        title: What the page is called.
-        facts: What was asked for, by name.
+        title: The page's title.
+        facts: The attack's settings, by name.
         ranking: The ranking that members were chosen from, in lines.
-        rows: What became of every objective.
-        images: Originals, what was added, and results, (n, c, h, w) each.
+        rows: The scores of every objective.
+        images: Originals, changes, and results, (n, c, h, w) each.
         drawn: Planes of two latents, the disentangled member first.
     """
     path = Path(path)
@@ -93,8 +93,8 @@ def attack_page(
         title,
         element("header", element("h1", title), element("dl", *pairs, class_="facts")),
         element("section", element("h2", "The change"), figure(pictures[0])),
-        element("section", element("h2", "Who was attacked"), element("pre", ranking), figure(pictures[1])),
-        element("section", element("h2", "What became of it"), element("p", TABLE, class_="note"), table(heads, cells)),
+        element("section", element("h2", "The attacked members"), element("pre", ranking), figure(pictures[1])),
+        element("section", element("h2", "The scores"), element("p", TABLE, class_="note"), table(heads, cells)),
     )
     for drawn_picture in pictures:
         write_bytes(path.parent / drawn_picture.name, drawn_picture.png)

@@ -1,4 +1,4 @@
-"""The page: title and facts, then each section's findings, pictures and tables, then where it all comes from."""
+"""The page of a study: title and facts, then findings, pictures and tables by section, then versions and commands."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from axiswise.records import records_file
 from axiswise.report._folder import Run, Study
 from axiswise.report._sections import (
     MISSING,
@@ -33,7 +34,7 @@ SUMMARY_NOTE = (
 
 
 def document(study: Study, parts: Sequence[tuple[Section, Sequence[Picture]]]) -> str:
-    """Writes the whole page, images and style included, so that the file can be sent as it is.
+    """Writes the whole page, images and style included, so that it is one file.
 
     Arguments:
         study: The study.
@@ -71,13 +72,13 @@ def _facts(study: Study, compared: Sequence[Section]) -> Markup:
 
 
 def _seconds(run: Run) -> float:
-    """Time that the members of a run took to train; every row of a member tells it."""
+    """Time that the members of a run took to train; every row of a member has it."""
     members = {row["member"]: finite(row.get("training_seconds")) for row in run.rows}
     return math.fsum(value for value in members.values() if not math.isnan(value))
 
 
 def _duration(seconds: float) -> str:
-    """Writes a time as people say it.
+    """Writes a time in the unit that suits it.
 
     Example:
         >>> [_duration(seconds) for seconds in (0.12, 42.0, 200.0, 9000.0)]
@@ -110,8 +111,8 @@ def _notices(study: Study, compared: Sequence[Section]) -> Markup:
     for section in compared:
         failed = [member for member in section.members if member.status not in ("trained", "")]
         for run, members in groupby(failed, key=lambda member: member.run):
-            told = (join(element("code", member.address), f" {member.status}") for member in members)
-            items.append(join(element("b", run), ": ", Markup("; ".join(told))))
+            statuses = (join(element("code", member.address), f" {member.status}") for member in members)
+            items.append(join(element("b", run), ": ", Markup("; ".join(statuses))))
         for measures, reason, members in absences(section):
             who = "1 member has" if members == 1 else f"{members} members have"
             items.append(join(element("b", section.name), f": {who} no {', '.join(map(label, measures))} ({reason})"))
@@ -141,7 +142,7 @@ def _section(section: Section, pictures: Sequence[Picture]) -> Markup:
 
 
 def _setup(section: Section) -> str:
-    """Says in two sentences what all members share and what differs."""
+    """Describes in two sentences what all members share and what differs."""
     members = section.members
     differing = varying(members)
     shared = phrase({name: value for name, value in members[0].settings.items() if name not in differing})
@@ -157,7 +158,7 @@ def _setup(section: Section) -> str:
 
 
 def _findings(section: Section) -> Markup:
-    """One sentence per leading measure: where its mean is highest, where lowest, and whether that tells them apart."""
+    """One sentence per leading measure: where its mean is highest and lowest, and whether the intervals overlap."""
     groups = grouped(section.members, distinct(section.members))
     items = []
     for measure in [name for name in ("mig", "dto") if name in section.measures]:
@@ -183,10 +184,10 @@ def _findings(section: Section) -> Markup:
 
 
 def _apart(high: np.ndarray, low: np.ndarray, scale: float) -> str:
-    """Whether two groups can be told apart by the intervals of their means, to the digits that are shown."""
+    """Whether the intervals of two means overlap, to the digits that are shown."""
     above, below = mean_interval(high), mean_interval(low)
     if min(above.known, below.known) < 2:
-        return "a single member has no interval to tell them apart by"
+        return "a single member has no interval to compare"
     return f"the two intervals {'overlap' if above.low - below.high <= 0.001 * scale else 'do not overlap'}"
 
 
@@ -241,7 +242,7 @@ def _member_table(section: Section) -> Markup:
 def _provenance(study: Study) -> Markup:
     rows = [
         [
-            element("a", run.name, href=quote((run.folder / "records.jsonl").relative_to(study.folder).as_posix())),
+            element("a", run.name, href=quote(records_file(run.folder).relative_to(study.folder).as_posix())),
             _dataset(run),
             ", ".join(sorted({row.get("device") or "" for row in run.rows} - {""})),
             _versions(row.get("versions") or {} for row in run.rows),

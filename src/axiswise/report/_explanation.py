@@ -1,4 +1,4 @@
-"""The page of an explanation: every finding with its number, baselines, picture and source; and what stays open."""
+"""The page of an explanation: every finding with its number, baselines, picture and source; and its limits."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ Arrays = Mapping[str, np.ndarray]
 ACTIVE_BELOW = 0.8  # mean posterior variance, as a share of the prior's (zietlow2021, section 5.3)
 MOST_CELLS = 40  # latents of a matrix that can be read
 
-LATENTS = "What each latent holds, the most first; active latents in blue. Passive ones cost and tell nothing."
+LATENTS = "The information of each latent, the most first; active latents in blue. Passive ones carry almost none."
 VARIANCES = (
     "How wide the posteriors are, in the same order. In the polarized regime bars are near 0 or near 1; below the "
     "dashed line a latent counts as active."
@@ -25,22 +25,22 @@ VARIANCES = (
 DTO = (
     "The distance to orthogonality of the model (blue, with its interval over points) against the same model with its "
     "active latents rotated at random (grey), which reconstructs as well, and against chance (dashed). Left of the "
-    "grey, the axes mean something to the decoder."
+    "grey, the decoder prefers the axes."
 )
 SPECTRUM = (
     "Singular values of the decoder's Jacobian: the median over points, and the range of nine in ten. Where neighbours "
     "are equal, the directions between them are not determined, and neither is DtO."
 )
-COHERENCE = "How much of JᵀJ lies off its diagonal, against the same model rotated."
+COHERENCE = "The share of JᵀJ off its diagonal, against the same model rotated."
 COSINES = "How alike the effects of each two active latents are: 0 is a right angle, 1 the same direction."
 LAW = (
-    "Posterior variances of active latents, a dot per point and latent, coloured by latent, against those that the "
-    "decoder's slope asks for. On the line the law holds; above it the encoder is noisier. A cloud beside the line and "
-    "along it says that β, or the scale of the pixels, is another one."
+    "Posterior variances of active latents, a dot per point and latent, coloured by latent, against those that follow "
+    "from the decoder's slope. On the line the law holds; above it the encoder is noisier. A cloud beside the line and "
+    "parallel to it shows that β, or the scale of the pixels, is another one."
 )
 LOCAL = (
-    "Each active latent's angle to its local (blue) and global (orange) principal direction, and where the mean lies "
-    "when the model is rotated (grey band). Low is aligned; in many dimensions unrelated directions meet at nearly 90°."
+    "Each active latent's angle to its local (blue) and global (orange) principal direction, and the mean angle of the "
+    "model rotated (grey band). Low is aligned; in many dimensions unrelated directions meet at nearly 90°."
 )
 AGGREGATE = "Samples of the posteriors of all observations, latent by latent, and the prior (orange)."
 INFORMATION = (
@@ -48,15 +48,15 @@ INFORMATION = (
     "between the largest and the second largest of each row."
 )
 MOVED = (
-    "{} moves one latent from −2 to 2 standard deviations of the prior and holds the others at the encoding nearest to "
+    "{} moves one latent from −2 to 2 standard deviations of the prior. The others stay at the encoding nearest to "
     "the middle; the latent that changes most comes first."
 )
 
 
 def page(explanation: Explanation, path: str | Path) -> Path:
-    """Draws an explanation as one self-contained HTML page: no network, no scripts, one file to send.
+    """Writes an explanation as one self-contained HTML page, without network or scripts.
 
-    The same explanation gives the same bytes. It reads stored numbers only, never the model.
+    The same explanation gives the same bytes. The page reads stored numbers only, never the model.
 
     Arguments:
         explanation: What `axiswise.explain` returned.
@@ -147,7 +147,7 @@ def _numbers(finding: Finding) -> Markup:
 
 
 def _range(value: float, low: float, high: float) -> str:
-    """A number and where 95 % lie, all to the same digits."""
+    """A number and its range of 95 %, all to the same digits."""
     if all(float(part).is_integer() for part in (value, low, high)):
         return f"{setting(value)} (95 %: {setting(low)} to {setting(high)})"  # counts
     size = max((abs(part) for part in (value, low, high) if math.isfinite(part)), default=0.0)
@@ -157,20 +157,20 @@ def _range(value: float, low: float, high: float) -> str:
 
 def _footer(about: Mapping[str, Any]) -> Markup:
     versions = ", ".join(f"{name} {version}" for name, version in sorted(about.get("versions", {}).items()))
-    told = [f"{name}: {_fact(about[name])}" for name in ("seed", "points with Jacobians") if name in about]
+    settings = [f"{name}: {_fact(about[name])}" for name in ("seed", "points with Jacobians") if name in about]
     return element(
         "footer",
         element("h2", "Where this comes from"),
         element(
             "p", join("Made by ", element("code", "axiswise.explain"), " and ", element("code", "report.page"), ".")
         ),
-        element("p", "; ".join(told) + ".", class_="note") if told else Markup(),
+        element("p", "; ".join(settings) + ".", class_="note") if settings else Markup(),
         element("p", f"Versions: {versions}.", class_="note") if versions else Markup(),
     )
 
 
 def _pictures(explanation: Explanation) -> Iterator[tuple[str, Picture]]:
-    """Everything that the arrays allow, each with the finding it belongs to."""
+    """The pictures that the arrays allow, each with the finding it belongs to."""
     arrays = explanation.arrays
     if "names" not in arrays:
         return
@@ -192,7 +192,7 @@ def _pictures(explanation: Explanation) -> Iterator[tuple[str, Picture]]:
 
 
 def _latents(arrays: Arrays, names: list[str], order: list[int]) -> Iterator[tuple[str, Picture]]:
-    """Bars of what each latent holds, and of how wide its posteriors are."""
+    """Bars of each latent's information, and of how wide its posteriors are."""
     quantities = {"kl": "KL of each latent (nats)", "spread": "standard deviation of the code"}
     for key in quantities.keys() & arrays.keys():
         ranked = np.argsort(-arrays[key], kind="stable")
@@ -240,16 +240,16 @@ def _ends(finding: Finding) -> tuple[float, float, float]:
 
 
 def _moved(arrays: Arrays, names: list[str]) -> Iterator[tuple[str, Picture]]:
-    """What observations become as one latent at a time moves."""
+    """Observations decoded as one latent at a time moves."""
     if "traversal" not in arrays:
         return
     decoded, values = arrays["traversal"], arrays["traversal/values"]
     shown = [names[latent] for latent in arrays["traversal/latents"].tolist()]
     if decoded.ndim in (4, 5):  # images without channels, or with
         png = explained.moving_images(shown, decoded if decoded.ndim == 5 else decoded[:, :, None], values)
-        told, alt = MOVED.format("Each row"), "Images decoded as one latent at a time moves"
+        caption, alt = MOVED.format("Each row"), "Images decoded as one latent at a time moves"
     else:
         png = explained.moving_vectors(shown, decoded.reshape(*decoded.shape[:2], -1), values)
-        told, alt = MOVED.format("Each panel"), "Vectors decoded as one latent at a time moves"
-        told += " Lines are decoded vectors, from dark to bright as the latent grows."
-    yield "effects", Picture("traversals", png, told, alt)
+        caption, alt = MOVED.format("Each panel"), "Vectors decoded as one latent at a time moves"
+        caption += " Lines are decoded vectors, from dark to bright as the latent grows."
+    yield "effects", Picture("traversals", png, caption, alt)

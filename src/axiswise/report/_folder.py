@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, read_rows, read_tensors
+from axiswise.records import read_json, read_rows, read_tensors, records_file
 
 RUN_FORMAT = "axiswise-run-1"
 STUDY_FORMAT = "axiswise-study-1"
@@ -31,7 +31,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Study:
-    """What a report is about: the runs, and the words and versions that go with them."""
+    """The study that a report describes: its runs, its title and summary, its command and versions."""
 
     folder: Path
     title: str
@@ -82,7 +82,7 @@ def _read_study(folder: Path) -> Study:
     if not runs:
         raise AxiswiseError(
             f"Expected a study with at least one run. Got {folder / 'study.json'}, which lists none. "
-            "Run the study again; what it skipped, and why, stands there under `skipped`."
+            "Run the study again; `skipped` in that file names the runs that it skipped, and why."
         )
     return Study(
         folder=folder,
@@ -118,7 +118,7 @@ def _read_run(folder: Path, name: str | None) -> Run:
             "Run the study again; it resumes."
         )
     header = read_json(folder / "run.json", RUN_FORMAT)
-    rows = _last_rows(folder / "records.jsonl")
+    rows = _last_rows(records_file(folder))
     return Run(name or rows[0].get("run") or folder.resolve().name, folder, header, rows)
 
 

@@ -1,4 +1,4 @@
-"""Which pictures a section gets, in which order, and what their captions ask the reader to look for."""
+"""The pictures of a section, their order and their captions."""
 
 import math
 import re
@@ -23,19 +23,19 @@ from axiswise.report._sections import (
 )
 from axiswise.report.html import Picture
 
-POINTS = 4000  # per latent plane: more cannot be told apart at its size
+POINTS = 4000  # per latent plane: more dots cover each other at its size
 SEEDS, ROWS = 10, 12  # latent planes side by side, and below each other
-KINDS = 8  # lines, or colours, that a reader can tell apart
+KINDS = 8  # lines, or colours, that a reader can distinguish
 TRAVERSAL_CAPTION = (
-    " Each row moves one latent and holds the others; rows are in the order of their KL. A disentangled latent changes "
+    " Each row moves one latent while the others stay; rows are ordered by KL. A disentangled latent changes "
     "one thing along its row; a passive one changes nothing."
 )
-POOLED_CAPTION = "Members that differ in other settings are taken together: their spread is not the seed's alone."
+POOLED_CAPTION = "Members that differ in other settings are pooled: their spread does not come from the seed alone."
 LOSS_TERMS = ("loss", "reconstruction", "kl")
 
 
 def pictures(section: Section) -> list[Picture]:
-    """Draws everything that the section's rows and arrays allow, the most telling first."""
+    """Draws every picture that the section's rows and arrays allow, the most informative first."""
     drawn = [
         *_latent_planes(section),
         *_curves(section),
@@ -76,7 +76,7 @@ def _curves(section: Section) -> Iterator[Picture]:
             figures.curves(kinds, section.measures, label(sweep)),
             f"Every measure against {label(sweep)}. The line is the mean over members, the band its 95 % interval "
             "(cut off where it leaves the members), and each dot is one member. "
-            + (POOLED_CAPTION if pooled else "Dots far apart say that the seed decides as much as the setting.")
+            + (POOLED_CAPTION if pooled else "Dots far apart mean that the seed matters as much as the setting.")
             + (f" Members without {label(sweep)} ({absent}) are not drawn." if absent else ""),
             f"Curves of {', '.join(map(label, section.measures))} against {label(sweep)}",
         )
@@ -132,9 +132,9 @@ def _latent_planes(section: Section) -> Iterator[Picture]:
     for member in section.members:
         codes, factors = (stored[member.run].get(name) for name in (member.address, "factors"))
         if codes is not None and factors is not None and codes.shape[1] >= 2 == factors.shape[1]:
-            kept = np.linspace(0, len(codes) - 1, min(POINTS, len(codes))).round().astype(int)
-            if np.isfinite(codes[kept]).all():
-                drawn.append((member, _plane(member, codes[kept], factors[kept])))
+            points = np.linspace(0, len(codes) - 1, min(POINTS, len(codes))).round().astype(int)
+            if np.isfinite(codes[points]).all():
+                drawn.append((member, _plane(member, codes[points], factors[points])))
     if not drawn:
         return
     members = [member for member, _ in drawn]
@@ -143,15 +143,15 @@ def _latent_planes(section: Section) -> Iterator[Picture]:
         (name, [planes[member.run, member.address] for member in part[:SEEDS]])
         for name, part in grouped(members, distinct(members))
     ]
-    kept = np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(int))
+    shown = np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(int))
     yield Picture(
         "planes",
-        figures.latent_planes([rows[place] for place in kept], _factor_names(section)),
+        figures.latent_planes([rows[place] for place in shown], _factor_names(section)),
         "The latent plane of each member, a panel per seed: the posterior means of the data, coloured by the two "
-        "factors as in the key on the left. A square that stands upright gives each factor a latent of its own; a "
-        "square that is turned mixes them, and one that is turned differently for every seed says that nothing in the "
-        "objective prefers the axes. All panels have the same scale."
-        + (f" Shown are {len(kept)} of {len(rows)} settings, evenly spaced." if len(kept) < len(rows) else ""),
+        "factors as in the key on the left. An upright square gives each factor a latent of its own; a rotated square "
+        "mixes them. Where every seed rotates it differently, nothing in the objective prefers the axes. All panels "
+        "have the same scale."
+        + (f" Shown are {len(shown)} of {len(rows)} settings, evenly spaced." if len(shown) < len(rows) else ""),
         "Scatter plots of posterior means in the latent plane, one panel per member",
     )
 
@@ -162,7 +162,7 @@ def _factor_names(section: Section) -> tuple[str, str]:
 
 
 def _plane(member: Member, codes: np.ndarray, factors: np.ndarray) -> figures.Plane:
-    """The two latents that carry most, in their own order, and what they scored."""
+    """The two latents of largest variance, in their own order, and the member's MIG."""
     pair = np.sort(np.argsort(-codes.var(0), kind="stable")[:2])
     mig = member.values.get("mig", math.nan)
     named = "" if codes.shape[1] == 2 else f"z{pair[0]}, z{pair[1]}"
@@ -183,7 +183,7 @@ def _reconstructions(section: Section) -> Iterator[Picture]:
             [stored[member.run][member.address] for member, _ in shown],
             [_title(section, *pick) for pick in shown],
         ),
-        "Images above, their reconstructions below. What a reconstruction leaves out is what the latents do not carry."
+        "Images above, their reconstructions below. What a reconstruction lacks, the latents do not encode."
         + _choice(shown, has),
         f"Images and reconstructions of {len(shown)} members",
     )
@@ -229,10 +229,10 @@ def _training(section: Section) -> Iterator[Picture]:
             "edge were stopped early; a line that breaks off diverged.",
             f"Training curves of {', '.join(map(label, terms))}",
         )
-    told = [member for member in has if f"{member.address}/kl_per_latent" in stored[member.run]]
-    shown = spread(told)
+    by_latent = [member for member in has if f"{member.address}/kl_per_latent" in stored[member.run]]
+    shown = spread(by_latent)
     if shown:
-        courses = [
+        histories = [
             (
                 describe(section, member),
                 stored[member.run][f"{member.address}/step"],
@@ -242,9 +242,9 @@ def _training(section: Section) -> Iterator[Picture]:
         ]
         yield Picture(
             "latents",
-            figures.latent_courses(courses),
-            "The KL of each latent while training. In the polarized regime latents part early into active ones, which "
-            "rise, and passive ones, which stay near zero (grey)." + _choice(shown, told),
+            figures.latent_courses(histories),
+            "The KL of each latent while training. In the polarized regime latents split early into active ones, which "
+            "rise, and passive ones, which stay near zero (grey)." + _choice(shown, by_latent),
             f"KL of each latent over training for {len(shown)} members",
         )
 

@@ -1,4 +1,4 @@
-"""Rows to members: who they are, what was swept, and how the measures spread over seeds."""
+"""From rows to members: their settings, what was swept, and their measures."""
 
 import hashlib
 import json
@@ -25,9 +25,9 @@ Setting = float | int | str | None
 
 @dataclass(frozen=True)
 class Member:
-    """A member as its rows tell it.
+    """A member, as its rows describe it.
 
-    A member's address does not name the data it saw, so that the same address may stand in several runs.
+    A member's address does not name its data, so that several runs may have the same address.
 
     Arguments:
         run: The name of its run.
@@ -112,7 +112,7 @@ def _settings(row: dict[str, Any]) -> dict[str, Setting]:
 
 
 def _plain(value: Any) -> Setting:
-    """Numbers, names and nothing as they are, truth values and structures as text; of long ones the start and a hash.
+    """Numbers, names and None as they are, truth values and structures as text; of long ones the start and a hash.
 
     Example:
         >>> _plain([[0.5, 0.25], [1.0, 2.0]]), _plain([[0.123456789] * 9] * 9)
@@ -156,12 +156,12 @@ def distinct(members: Sequence[Member], first: str | None = None) -> list[str]:
         members: The members.
         first: A setting to put before the others.
     """
-    kept = {}
+    names = {}
     for name in sorted(varying(members), key=lambda name: name != first):
         codes = {}
         partition = tuple(codes.setdefault(member.settings[name], len(codes)) for member in members)
-        kept.setdefault(partition, name)
-    return list(kept.values())
+        names.setdefault(partition, name)
+    return list(names.values())
 
 
 def sweeps(section: Section) -> list[str]:
@@ -210,7 +210,7 @@ def absences(section: Section) -> list[Absence]:
 
 
 def spread(members: Sequence[Member], count: int = 4) -> list[tuple[Member, str]]:
-    """Picks members from best to worst, evenly spaced by rank, and says of each where it stands.
+    """Picks members from best to worst, evenly spaced by rank, each with its rank in words.
 
     The rank is that of the MIG, among those that have one; where none has, that of the order given.
 
@@ -230,9 +230,9 @@ def _standing(place: int, total: int, member: Member) -> str:
 
 
 def describe(section: Section, member: Member) -> str:
-    """Names a member by what tells it from the others: the settings that vary, and its seed."""
-    told = phrase({name: member.settings[name] for name in distinct(section.members)})
-    return ", ".join(part for part in (told, f"seed {setting(member.seed)}") if part)
+    """Names a member by what distinguishes it: the settings that vary, and its seed."""
+    settings = phrase({name: member.settings[name] for name in distinct(section.members)})
+    return ", ".join(part for part in (settings, f"seed {setting(member.seed)}") if part)
 
 
 def phrase(settings: dict[str, Setting]) -> str:
@@ -278,7 +278,7 @@ def number(value: float, scale: float | None = None) -> str:
 
     Arguments:
         value: The number.
-        scale: The size of the numbers it stands among, which fixes the digits; its own size when absent.
+        scale: The size of the numbers beside it, which fixes the digits; its own size if None.
 
     Example:
         >>> [number(value) for value in (0.83333, -12.345, 1234.5, 0.0, 3.2e-6, float("nan"))]

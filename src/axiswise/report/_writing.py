@@ -1,4 +1,4 @@
-"""Putting reports and sheets on disk."""
+"""Writes reports and sheets."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +17,8 @@ from axiswise.report._sections import sections
 def write_report(folder: str | Path) -> Path:
     """Turns a folder of records and stored arrays into ``report.html``, and its figures into ``figures/*.png``.
 
-    The page holds everything it shows: no network, no scripts, one file to send. The same records give the same bytes.
-    Everything is drawn before anything is written, so that an earlier report survives whatever goes wrong.
+    The page is one file, without network or scripts. The same records give the same bytes. Everything is drawn before
+    anything is written, so that an error leaves an earlier report as it was.
 
     Arguments:
         folder: A study folder (with ``study.json``) or a run folder (with ``run.json``).

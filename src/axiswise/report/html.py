@@ -1,4 +1,4 @@
-"""HTML as nested calls, and what every page of axiswise is made of: figures, tables, and one style.
+"""HTML as nested calls, and the parts of every page of axiswise: figures, tables, and one style.
 
 Text is escaped unless it is markup already, so that no record can write into the page.
 """
@@ -42,7 +42,7 @@ def join(*children: str) -> Markup:
 
 
 class Picture(NamedTuple):
-    """A drawn figure: file name, bytes, caption, a text for those who cannot see it, and its place on the page."""
+    """A drawn figure: file name, bytes, caption, alternative text, and its place on the page."""
 
     name: str
     png: bytes
@@ -54,9 +54,8 @@ class Picture(NamedTuple):
 def figure(picture: Picture) -> Markup:
     """A picture with its caption, inside the page."""
     source = "data:image/png;base64," + base64.b64encode(picture.png).decode("ascii")
-    width = (
-        int.from_bytes(picture.png[16:20], "big") * INCH // DPI
-    )  # a PNG begins with its width, and text keeps its size
+    pixels = int.from_bytes(picture.png[16:20], "big")  # a PNG begins with its size
+    width = pixels * INCH // DPI  # so that text has the same size in all figures
     image = Markup(f'<img src="{source}" width="{width}" alt="{escape(picture.alt)}">')
     return element(
         "figure", element("div", image, class_="card"), element("figcaption", picture.caption), class_=picture.place
@@ -71,11 +70,11 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "scr
 
 
 def whole_page(title: str, *children: str) -> str:
-    """Puts what a page shows into a document in the style of all reports.
+    """Makes a document of a page's parts, in the style of all reports.
 
     Arguments:
-        title: What the browser calls it.
-        children: What it shows, one below the other.
+        title: The document's title.
+        children: Its parts, one below the other.
     """
     style = files("axiswise.report").joinpath("page.css").read_text(encoding="utf-8")
     head = element(

@@ -15,7 +15,7 @@ from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
 from axiswise.evaluation import evaluate, name_of
 from axiswise.population import Member, Precision, Progress, RunFolder, cohorts, device_named, fast_precision, train
-from axiswise.records import PARTIAL, locked, read_json, read_rows, versions, write_json
+from axiswise.records import PARTIAL, locked, read_json, read_rows, records_file, versions, write_json
 from axiswise.studies.study import SCALES, Run, Scale, Study
 
 STUDY = "axiswise-study-1"
@@ -108,7 +108,7 @@ class StudyFolder:
 
     def write(self) -> None:
         """Writes ``study.json`` anew."""
-        done = [run.name for run in self.runs if (self.path / run.name / "records.jsonl").exists()]
+        done = [run.name for run in self.runs if records_file(self.path / run.name).exists()]
         planned = {
             run.name: {
                 "members": [member.address for member in run.members],
@@ -254,9 +254,10 @@ def _reasons(failures: Sequence[Failure]) -> str:
 
 def _measured(run: Run, folder: Path) -> bool:
     """Whether the folder has a row for every member and measure of the run."""
-    if not (folder / "records.jsonl").exists():
+    records = records_file(folder)
+    if not records.exists():
         return False
-    found = {(row["member"], row["measure"]) for row in read_rows(folder / "records.jsonl")}
+    found = {(row["member"], row["measure"]) for row in read_rows(records)}
     return found >= {(member.address, name_of(measure)) for member in run.members for measure in run.measures}
 
 

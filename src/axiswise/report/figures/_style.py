@@ -1,4 +1,4 @@
-"""The look of every figure, and how a figure becomes bytes: no global state, no clock.
+"""The style of every figure, and how a figure becomes bytes, without global state or time.
 
 A function that builds a `matplotlib.figure.Figure` is made by `picture` into one that returns PNG bytes. It is drawn in
 the report's own style, whatever the caller's matplotlib settings are, so that the same numbers give the same bytes.
@@ -22,7 +22,7 @@ SEQUENCE = ListedColormap(colormaps["viridis"](np.linspace(0, 0.9, 256)))  # the
 DPI = 200
 WIDTH = 9.6  # inches of a figure as wide as the page
 KEY = {"frameon": True, "fancybox": False, "facecolor": "white", "framealpha": 0.9, "edgecolor": RULE}
-"""The look of a legend among points: its box says that its marks are no data."""
+"""The style of a legend among points: its box separates its marks from data."""
 STYLE = {
     "font.size": 9,
     "text.color": INK,

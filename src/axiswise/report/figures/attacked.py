@@ -1,4 +1,4 @@
-"""Pictures of an attack: what a change adds, and what two latents do together."""
+"""Pictures of an attack: the change, and images over planes of two latents."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from axiswise.report.figures.images import mosaic
 
 @picture
 def changed_images(original: np.ndarray, added: np.ndarray, result: np.ndarray) -> Figure:
-    """Draws images (n, c, h, w), what is added to them in units of the largest change, and their sum, in three rows."""
+    """Draws images (n, c, h, w), the change in units of its largest value, and their sum, in three rows."""
     figure = Figure(figsize=(WIDTH, WIDTH * 3 / len(original)), layout="constrained")
     grey = (added / max(float(np.abs(added).max()), 1e-12) + 1.0) / 2.0
     axes = figure.subplots(3, 1)

@@ -1,4 +1,4 @@
-"""Measures against what was swept, against each other, and against the step of training."""
+"""Measures against a swept setting, against each other, and against the step of training."""
 
 import math
 import textwrap
@@ -33,7 +33,7 @@ class Curve(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One member's course of training: steps, terms by name, and the swept value that colours it."""
+    """One member's history: steps, terms by name, and the swept value that colours it."""
 
     step: np.ndarray
     terms: Mapping[str, np.ndarray]

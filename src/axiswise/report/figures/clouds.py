@@ -15,7 +15,7 @@ CORNERS = ("#2a3f9d", "#e23d75", "#12b3a0", "#fbc740")  # of the factor square: 
 
 
 class Plane(NamedTuple):
-    """One member's codes of the data, two latents of them (n, 2), the factors (n, 2), and what to write below."""
+    """One member's codes of the data, two latents of them (n, 2), the factors (n, 2), and a note below."""
 
     codes: np.ndarray
     factors: np.ndarray

@@ -1,4 +1,4 @@
-"""Pictures of a single model: its latents, its decoder's geometry, its encoder's law, what each latent does."""
+"""Pictures of a single model: its latents, its decoder's geometry, its encoder's law, the effects of each latent."""
 
 import math
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ def latent_bars(
     """Draws a bar for each latent, active ones in colour.
 
     Arguments:
-        names: What the latents are called.
+        names: Names of the latents.
         heights: The quantity of each.
         active: Whether each is active.
         quantity: What it is.
-        threshold: What decides on activity, where it is this quantity that does.
+        threshold: The limit for active latents, where this quantity defines them.
     """
     figure = Figure(figsize=(WIDTH, 2.3), layout="constrained")
     axes = figure.subplots()
@@ -53,7 +53,7 @@ def against_rotations(
     Arguments:
         value: The number, and both ends of its interval.
         turned: The number for each rotation.
-        chance: Where it lies for random rotations in general; None where that is not known.
+        chance: Its mean for random rotations in general; None where that is not known.
         quantity: What the number is.
     """
     figure = Figure(figsize=HALF, layout="constrained")
@@ -81,7 +81,7 @@ def against_rotations(
 
 @picture
 def law(measured: np.ndarray, expected: np.ndarray, latent: np.ndarray) -> Figure:
-    """Draws each posterior variance against the one that the encoder's law asks for, coloured by latent."""
+    """Draws each posterior variance against the one of the encoder's law, coloured by latent."""
     figure = Figure(figsize=HALF, layout="constrained")
     axes = figure.subplots()
     low, high = (end([measured, expected]) for end in (np.min, np.max))
@@ -93,8 +93,8 @@ def law(measured: np.ndarray, expected: np.ndarray, latent: np.ndarray) -> Figur
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: setting(value)))
         axis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("variance that the decoder's slope asks for")
-    axes.set_ylabel("variance that the encoder gives")
+    axes.set_xlabel("variance predicted by the decoder's slope")
+    axes.set_ylabel("variance of the encoder")
     return figure
 
 
@@ -116,7 +116,7 @@ def spectrum(values: np.ndarray) -> Figure:
 
 @picture
 def angles(names: Sequence[str], near: np.ndarray, far: np.ndarray, turned: np.ndarray) -> Figure:
-    """Draws each latent's angle to local and global principal directions, and where a rotation would put the mean."""
+    """Draws each latent's angle to local and global principal directions, and the mean angle after rotations."""
     figure = Figure(figsize=HALF, layout="constrained")
     axes = figure.subplots()
     places = np.arange(len(names))
@@ -168,7 +168,7 @@ def moving_images(names: Sequence[str], images: np.ndarray, values: np.ndarray) 
     """Draws a row of images per latent, which it moves while the others stay.
 
     Arguments:
-        names: What the latents are called.
+        names: Names of the latents.
         images: The decoded images (z, t, c, h, w).
         values: The values that each latent takes (t,).
     """

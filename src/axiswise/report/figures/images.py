@@ -18,7 +18,7 @@ def reconstructions(x: Sequence[np.ndarray], reconstructed: Sequence[np.ndarray]
     Arguments:
         x: For each member the images (n, c, h, w).
         reconstructed: For each member their reconstructions, in the same shape.
-        names: What to call each member.
+        names: Names of the members.
     """
     blocks = [mosaic(np.stack((above, below))) for above, below in zip(x, reconstructed, strict=True)]
     heights = [WIDTH * block.shape[0] / block.shape[1] for block in blocks]

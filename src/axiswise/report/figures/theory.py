@@ -1,4 +1,4 @@
-"""What the optimum of a linear β-VAE is worth, as β goes on."""
+"""The terms of a linear β-VAE's optimum over β."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from axiswise.report.figures._style import ACCENT, INK, MUTED, WIDTH, picture
 from axiswise.report.figures.charts import PALETTE
 
-BRANCHES_APART = 8  # more than these are drawn as one band
+BRANCHES_APART = 8  # more branches than this are drawn as one band
 LEGEND = {"fontsize": 8, "handlelength": 1.4, "frameon": True, "framealpha": 0.85, "edgecolor": "none"}
 SAME = 1e-6  # share of the largest TIE within which two branches are one curve
 
@@ -42,12 +42,12 @@ def distinct(branches: np.ndarray) -> np.ndarray:
         >>> distinct(np.array([[1.0, 2.0, 1.0], [3.0, 4.0, 3.0]])).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
     """
-    kept: list[np.ndarray] = []
+    curves: list[np.ndarray] = []
     allowed = SAME * np.abs(branches).max(initial=0.0)
     for curve in branches.T:
-        if all(np.abs(curve - other).max() > allowed for other in kept):
-            kept.append(curve)
-    return np.stack(kept, -1) if kept else branches[:, :0]
+        if all(np.abs(curve - other).max() > allowed for other in curves):
+            curves.append(curve)
+    return np.stack(curves, -1) if curves else branches[:, :0]
 
 
 @picture
@@ -108,7 +108,7 @@ def _true_errors(axes: Axes, theory: Theory) -> None:
 
 
 def _dip(axes: Axes, theory: Theory, curves: np.ndarray) -> None:
-    """Enlarges the least true inference error, where it lies between the ends."""
+    """Enlarges the least true inference error, where it is not at either end."""
     at = int(theory.tie.argmin())
     near = (theory.beta >= 0.4 * theory.beta[at]) & (theory.beta <= 2.5 * theory.beta[at])
     if at in (0, len(theory.beta) - 1) or near.sum() < 5:

@@ -14,7 +14,7 @@ import torch
 
 from axiswise import data, grid, models, objectives
 from axiswise.errors import DataUnavailable
-from axiswise.evaluation import Run
+from axiswise.studies import Run
 from axiswise.population import _trainer as loop
 from axiswise.scores import mig
 
@@ -45,7 +45,7 @@ def members(steps, model=None):
 def mixed(scale):
     """Two good runs, one with a bad cohort, one without data.
 
-    Whatever befalls one, the others go on.
+    If one fails, the others go on.
     """
     bad = [*members(30, models.custom(fragile, inputs=3, latents=2)), *members(30)]
     return [

@@ -235,7 +235,7 @@ def test_a_signal_waits_for_the_block_and_saves(studies, tmp_path):
 def test_a_second_signal_does_not_wait():
     stop = local.Stop()
     with stop.listening():
-        stop.patient = True
+        stop.deferred = True
         signal.raise_signal(signal.SIGINT)
         assert stop.asked
         with pytest.raises(KeyboardInterrupt):

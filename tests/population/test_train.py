@@ -1,5 +1,7 @@
 """Members, grids, and what training tells its caller."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from axiswise import data, grid, models, objectives, optimizers, train
 from axiswise.distributions import Gaussian
 from axiswise.errors import AxiswiseError
 from axiswise.population import Member, cohorts, device_named
+from axiswise.population.member import Choices
 from axiswise.schedules import Cosine
 
 LINEAR = models.linear(3, 2)
@@ -19,6 +22,14 @@ def test_a_grid_is_the_product_of_its_choices():
     assert len(members) == 12
     assert len({member.address for member in members}) == 12
     assert [member.seed for member in members[:4]] == [0, 1, 2, 0]
+    assert list(Choices.__annotations__) == [field.name for field in fields(Member)]
+
+
+def test_what_is_named_last_varies_fastest():
+    first = grid(seed=range(2), model=LINEAR, objective=BETA, steps=[1, 2])
+    last = grid(model=LINEAR, objective=BETA, steps=[1, 2], seed=range(2))
+    assert [(member.seed, member.steps) for member in first] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert [(member.seed, member.steps) for member in last] == [(0, 1), (1, 1), (0, 2), (1, 2)]
 
 
 @pytest.mark.parametrize(

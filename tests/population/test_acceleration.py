@@ -13,9 +13,9 @@ from axiswise.errors import AxiswiseError
 from axiswise.numerics import uniform
 from axiswise.population import Member, fast_precision
 from axiswise.population._acceleration import Accelerated, aten, cast_once, fused, own
-from axiswise.population._batches import feed
+from axiswise.population._batches import cohort_batches
 from axiswise.population._cohort import Cohort, Precision
-from axiswise.population._trainer import begin, run
+from axiswise.population._trainer import advance, cohort_trainer, start
 
 OBJECTIVES = {
     "β-VAE": objectives.BetaVAE(4.0),
@@ -29,9 +29,9 @@ def images(count: int = 24, device: str = "cpu") -> data.FactorDataset:
 
 
 def trained(members: list[Member], dataset, precision: Precision | None, dtype=torch.float64):
-    """Weights and history after training in one cohort, on the path asked for."""
-    training = begin(inputs := feed(Cohort(tuple(members), 1, precision), dataset, dtype))
-    run(inputs, training)
+    """Weights and history after training in one cohort, on the path of that precision."""
+    batches = cohort_batches(Cohort(tuple(members), 1, precision), dataset, dtype)
+    training = advance(cohort_trainer(batches), start(batches))
     return training.state.weights["model"], training.history
 
 

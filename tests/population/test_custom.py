@@ -145,11 +145,11 @@ class WithScorer:
 
 
 def test_modules_that_an_objective_adds_start_as_they_always_do():
-    from axiswise.population._program import program, start
+    from axiswise.population._program import initial_state, program
 
     built = program(custom(dense, 3, 2), WithScorer(), optimizers.Adam(), 10, shared=False, stacked=True)
     seeds = torch.tensor([1, 2])
-    state = start(built, seeds, torch.float32)
+    state = initial_state(built, seeds, torch.float32)
     slot = next(slot for slot in built.slots["model"] if (slot.module, slot.name) == ("scorer", "weight"))
     expected = models.initialise(nn.Linear(2, 1), "scorer", seeds)["weight"]
     assert torch.equal(state.weights["model"][:, slot.start : slot.stop], expected.flatten(1))

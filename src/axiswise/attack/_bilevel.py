@@ -168,8 +168,8 @@ class Bilevel:
         return {NETWORK: own, DECODERS: self.learning.decoder_optimizer or own}
 
 
-class Inputs(NamedTuple):
-    """What one step consumes: for each of the decoders' batches, observations, scaled factors and latents.
+class BilevelStepInputs(NamedTuple):
+    """The inputs of one step: for each of the decoders' batches, observations, scaled factors and latents.
 
     Arguments:
         x: Observations.
@@ -186,7 +186,7 @@ class Inputs(NamedTuple):
     coefficients: dict[str, dict[str, Tensor]]
 
 
-class Tables(NamedTuple):
+class BilevelBlockInputs(NamedTuple):
     """The inputs of a block of steps before observations are looked up; or, without their first axis, of one step."""
 
     rows: Int[Tensor, "*s b n"]
@@ -196,8 +196,8 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Feed:
-    """The source of the inputs: a pure function of the seed and the step.
+class BilevelBatches:
+    """Inputs of the steps, as a pure function of the seed and the step.
 
     Arguments:
         built: The program.
@@ -213,8 +213,8 @@ class Feed:
     codes: Parameters
     dtype: torch.dtype
 
-    def tables(self, numbers: range) -> Tables:
-        """What the steps of those numbers take; all draws are made in one call."""
+    def block(self, numbers: range) -> BilevelBlockInputs:
+        """The inputs of the steps of those numbers; all draws are made in one call."""
         learning, members = self.built.learning, 2 * self.built.count
         seed = torch.tensor(learning.seed, device=self.dataset.device)
         steps = torch.arange(numbers.start, numbers.stop, device=self.dataset.device)
@@ -226,10 +226,10 @@ class Feed:
             NETWORK: self._coefficients(NETWORK, numbers, 1, 1, after=learning.warm_up),
             DECODERS: self._coefficients(DECODERS, numbers, batches, members),
         }
-        return Tables(index, noise, (steps >= learning.warm_up).to(self.dtype), coefficients)
+        return BilevelBlockInputs(index, noise, (steps >= learning.warm_up).to(self.dtype), coefficients)
 
-    def inputs(self, row: Tables) -> Inputs:
-        """The inputs of one step, from its row of the tables."""
+    def inputs(self, row: BilevelBlockInputs) -> BilevelStepInputs:
+        """The inputs of one step, from its row of a block."""
         x = self.dataset.x(row.rows).to(self.dtype)
         factors = scaled_factors(self.dataset.factors(row.rows), *self.scales).to(self.dtype)
         samples = self.built.learning.samples
@@ -240,7 +240,7 @@ class Feed:
                 for rows, noise in zip(row.rows, row.noise, strict=True)
             ]
         )
-        return Inputs(x, factors, z, row.moves, row.coefficients)
+        return BilevelStepInputs(x, factors, z, row.moves, row.coefficients)
 
     def _coefficients(
         self, group: str, numbers: range, updates: int, rows: int, *, after: int = 0
@@ -264,8 +264,8 @@ class Feed:
         }
 
 
-class Outcome(NamedTuple):
-    """What one batch finds before it moves anything."""
+class BilevelStepResult(NamedTuple):
+    """What one batch computes before it updates anything."""
 
     gradients: dict[str, list[Tensor]]
     losses: Float[Tensor, " p"]
@@ -280,7 +280,7 @@ def differentiate(
     x: Float[Tensor, "n ..."],
     factors: Float[Tensor, "n k"],
     z: Float[Tensor, "p m z"],
-) -> Outcome:
+) -> BilevelStepResult:
     """The decoders' own gradients, from one backward pass through the sum of their losses, and one for the change.
 
     Arguments:
@@ -329,7 +329,7 @@ def differentiate(
         )
         for group in groups
     }
-    return Outcome(gradients, losses.detach(), updated)
+    return BilevelStepResult(gradients, losses.detach(), updated)
 
 
 def _one_after_another(one: Callable[..., Any]) -> Callable[..., Any]:
@@ -344,8 +344,8 @@ def _one_after_another(one: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_step(
-    built: Bilevel, state: State, inputs: Inputs, precision: Precision | None = None
-) -> Callable[[State, Inputs], tuple[State, dict[str, Tensor]]]:
+    built: Bilevel, state: State, inputs: BilevelStepInputs, precision: Precision | None = None
+) -> Callable[[State, BilevelStepInputs], tuple[State, dict[str, Tensor]]]:
     """A function that takes one step: (state, inputs) → (state, terms).
 
     The state passed in is donated: its tensors are updated in place and returned.
@@ -358,7 +358,7 @@ def make_step(
     """
     example = (state.weights, state.buffers, inputs.x[0], inputs.factors[0], inputs.z[0])
 
-    def recorded(groups: tuple[str, ...]) -> Callable[..., Outcome]:
+    def recorded(groups: tuple[str, ...]) -> Callable[..., BilevelStepResult]:
         if precision is None:
             return traced(partial(differentiate, built, groups), example)
         with Accelerated(precision):
@@ -370,12 +370,12 @@ def make_step(
     slices = {group: views(slots, gradient[group]) for group, slots in built.slots.items()}
 
     @torch.no_grad()
-    def step(state: State, inputs: Inputs) -> tuple[State, dict[str, Tensor]]:
+    def step(state: State, inputs: BilevelStepInputs) -> tuple[State, dict[str, Tensor]]:
         losses = inputs.x.new_empty(0)
         for batch in range(batches):
             replay = alone if alone is not None and batch < batches - 1 else both
-            found = replay(state.weights, state.buffers, inputs.x[batch], inputs.factors[batch], inputs.z[batch])
-            for group, parts in found.gradients.items():
+            result = replay(state.weights, state.buffers, inputs.x[batch], inputs.factors[batch], inputs.z[batch])
+            for group, parts in result.gradients.items():
                 for view, part in zip(slices[group], parts, strict=True):
                     view.copy_(part)
                 if group == NETWORK:
@@ -383,9 +383,9 @@ def make_step(
                 row = batch if group == DECODERS else 0
                 factors = {name: factor[row] for name, factor in inputs.coefficients[group].items()}
                 built.optimizers[group].update(state.weights[group], gradient[group], state.moments[group], factors)
-            for name, buffer in found.buffers.items():
+            for name, buffer in result.buffers.items():
                 state.buffers[name].copy_(buffer)
-            losses = found.losses
+            losses = result.losses
         entangled, disentangled = losses[: built.count].mean(), losses[built.count :].mean()
         terms = {"entangled": entangled, "disentangled": disentangled, "gap": entangled - disentangled}
         return state, {**terms, "reconstruction": losses}

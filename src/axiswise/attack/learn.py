@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils import _pytree as pytree
 
-from axiswise.attack._bilevel import DECODERS, Bilevel, Feed, Learning, make_step
+from axiswise.attack._bilevel import DECODERS, Bilevel, BilevelBatches, Learning, make_step
 from axiswise.attack._latent import following, most_mixed
 from axiswise.attack.choose import Choice
 from axiswise.attack.manipulation import (
@@ -33,7 +32,7 @@ from axiswise.population import Population, Precision, Progress, RunFolder, Trai
 from axiswise.population._cohort import stacking_pays
 from axiswise.population._folder import LOCK, read_training, write_training
 from axiswise.population._program import State, slots_of, views
-from axiswise.population._trainer import Course, Steps, Training, follow, taken
+from axiswise.population._trainer import StepRunner, Trainer, Training, advance, first_inputs, step_runner
 from axiswise.records import describe, read_about
 from axiswise.shapes import Int, Tensor
 
@@ -223,22 +222,21 @@ def _learned(
     if progress:
         progress.begin("learning the change", learning.steps)
         progress.advance(training.step)
-    feed = Feed(built, dataset, scales, codes, dtype)
+    batches = BilevelBatches(built, dataset, scales, codes, dtype)
 
-    def steps(state: State) -> Steps:
-        first = feed.inputs(pytree.tree_map(lambda table: table[0], feed.tables(range(1))))
-        step = make_step(built, state, first, precision)
-        return taken(step, feed, state, captured=precision is not None and dataset.device.type == "cuda")
+    def make_runner(state: State) -> StepRunner:
+        step = make_step(built, state, first_inputs(batches), precision)
+        return step_runner(step, batches, state, captured=precision is not None and dataset.device.type == "cuda")
 
-    def save(moment: Training) -> None:
+    def save(training: Training) -> None:
         assert unfinished is not None
-        write_training(unfinished, moment, {"format": LEARNING, "asked": asked, "threads": threads})
+        write_training(unfinished, training, {"format": LEARNING, "asked": asked, "threads": threads})
 
-    course = Course(steps, learning.steps, learning.interval, 1, threads)
-    follow(course, training, save=save if folder else None, progress=progress)
+    trainer = Trainer(make_runner, learning.steps, learning.interval, 1, threads)
+    advance(trainer, training, save=save if folder else None, progress=progress)
     if progress:
         progress.end()
-    learned = _finished(built, feed, training, asked)
+    learned = _finished(built, batches, training, asked)
     if folder and unfinished:
         seconds = np.array(learned.seconds)
         save_change(folder / FINISHED, learned.change, {**learned.history, "seconds": seconds})
@@ -328,7 +326,7 @@ def _encoded(population: Population, dataset: FactorDataset, dtype: torch.dtype)
     return type(parts[0])(*(torch.cat(stack, 1).to(dtype) for stack in zip(*parts, strict=True)))  # pyright: ignore
 
 
-def _finished(built: Bilevel, feed: Feed, training: Training, asked: dict[str, Any]) -> Learned:
+def _finished(built: Bilevel, batches: BilevelBatches, training: Training, asked: dict[str, Any]) -> Learned:
     """The change as others can use it, in float32."""
     slots = built.slots[NETWORK]
     own = views(slots, training.state.weights[NETWORK])
@@ -338,7 +336,7 @@ def _finished(built: Bilevel, feed: Feed, training: Training, asked: dict[str, A
             f"{built.learning.optimizer}. Lower the learning rate."
         )
     tensors = {slot.name: part[0].detach().float().clone() for slot, part in zip(slots, own, strict=True)}
-    tensors |= feed.scales._asdict()
+    tensors |= batches.scales._asdict()
     change = Change("learned", float(built.learning.epsilon), built.pattern, tensors, asked)
     history = {name: np.stack(entries) for name, entries in training.history.items()}
     return Learned(change, {"step": np.array(training.recorded), **history}, training.seconds)

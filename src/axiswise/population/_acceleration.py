@@ -215,27 +215,27 @@ def _alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 class Captured:
     """Steps recorded once into CUDA graphs and replayed, many to a launch, without the host in between.
 
-    The graph reads its inputs from tables on the device, at a row that it counts on by itself, and writes the terms of
-    the loss into tables too. So a block of steps is a few launches, and the host waits only where it reads the history.
+    The graph reads its inputs from tables on the device, at a row that it counts itself, and writes the terms of the
+    loss into tables too. So a block of steps is a few launches, and the host waits only where it reads the history.
 
     Arguments:
-        body: One step, from its row of the tables to its terms; it moves the state in place.
-        tables: Makes the tables of a block of steps.
+        body: One step, from its row of the block to its terms; it updates the state in place.
+        block: Makes the inputs of a block of steps.
         capacity: The longest block.
-        state: What `body` moves; it is put back after the steps that warm up.
+        state: The state that `body` updates; it is restored after the steps that warm up.
         unrolled: Steps in the longer of the two graphs.
     """
 
     def __init__(
         self,
         body: Callable[[Any], dict[str, Tensor]],
-        tables: Callable[[range], Any],
+        block: Callable[[range], Any],
         capacity: int,
         state: Any,
         unrolled: int = 10,
     ) -> None:
-        self._make, self._unrolled = tables, unrolled
-        first = tables(range(1))
+        self._block, self._unrolled = block, unrolled
+        first = block(range(1))
         self._tables = pytree.tree_map(lambda table: table.new_empty(capacity, *table.shape[1:]), first)
         self._row = torch.zeros(1, dtype=torch.int64, device=first.rows.device)
         self._terms: dict[str, Tensor] = {}
@@ -248,19 +248,19 @@ class Captured:
             terms = body(self._current())
             self._terms = {name: term.new_empty(capacity, *term.shape) for name, term in terms.items()}
         torch.cuda.current_stream().wait_stream(stream)
-        pytree.tree_map(lambda tensor, kept: tensor.copy_(kept), state, before)
+        pytree.tree_map(lambda tensor, original: tensor.copy_(original), state, before)
         del before
         self._graphs = {count: self._record(body, count) for count in (1, unrolled)}
 
-    def __call__(self, numbers: range, kept: Sequence[int]) -> dict[str, list[Any]]:
-        """Takes the steps of those numbers and gives the terms of the kept ones, by their place in the block."""
-        self._fill(self._make(numbers))
+    def __call__(self, numbers: range, recorded: Sequence[int]) -> dict[str, list[Any]]:
+        """Takes the steps of those numbers and returns the terms of some, by their position in the block."""
+        self._fill(self._block(numbers))
         many, few = divmod(len(numbers), self._unrolled)
         for _ in range(many):
             self._graphs[self._unrolled].replay()
         for _ in range(few):
             self._graphs[1].replay()
-        return {name: list(table[list(kept)].cpu().numpy()) for name, table in self._terms.items()}
+        return {name: list(table[list(recorded)].cpu().numpy()) for name, table in self._terms.items()}
 
     def _record(self, body: Callable[[Any], dict[str, Tensor]], count: int) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
@@ -274,6 +274,6 @@ class Captured:
     def _current(self) -> Any:
         return pytree.tree_map(lambda table: table.index_select(0, self._row).squeeze(0), self._tables)
 
-    def _fill(self, tables: Any) -> None:
-        pytree.tree_map(lambda table, block: table[: len(block)].copy_(block), self._tables, tables)
+    def _fill(self, block: Any) -> None:
+        pytree.tree_map(lambda table, rows: table[: len(rows)].copy_(rows), self._tables, block)
         self._row.zero_()

@@ -51,17 +51,17 @@ class State(NamedTuple):
     moments: Groups
 
 
-class Inputs(NamedTuple):
-    """What one step consumes, member axis first.
+class StepInputs(NamedTuple):
+    """The inputs of one step, member axis first.
 
     Arguments:
         x: Observations; without a member axis when all members see the same (`shared`).
-        indices: Where they stand in the dataset.
-        draws: Random tensors that the objective asked for.
+        indices: Their rows in the dataset.
+        draws: Random tensors that the objective needs.
         values: The objective's hyperparameters at this step, ``(p,)`` each.
         coefficients: The optimizers' coefficients at this step, ``(p, 1)`` each, for each group.
         step: Number of the step, from 0.
-        others: What else the objective asked for of the data: "pair" and "second", as in `Batch`.
+        others: Further observations that the objective needs: "pair" and "second", as in `Batch`.
     """
 
     x: Float[Tensor, "..."]
@@ -145,21 +145,21 @@ def slots_of(modules: Mapping[str, nn.Module]) -> tuple[Slot, ...]:
     return tuple(slots)
 
 
-def start(cohort: Program, seeds: Int[Tensor, " p"], dtype: torch.dtype) -> State:
-    """The state before the first step, from the members' seeds; it lies on the seeds' device.
+def initial_state(cohort: Program, seeds: Int[Tensor, " p"], dtype: torch.dtype) -> State:
+    """The state before the first step, from the members' seeds and on their device.
 
-    Modules of a network that brings its own initial weights start from those, all others from `initialise`.
+    Modules of a network that initialises itself start from its weights, all others from `initialise`.
     """
     network = cohort.model.network
     own = [network.initial_modules(seed) for seed in seeds.tolist()] if isinstance(network, SelfInitialised) else []
     initial: dict[str, dict[str, Tensor]] = {}
     buffers: dict[str, Tensor] = {}
     for name, module in cohort.modules.items():
-        brought = [modules[name] for modules in own if name in modules]
-        parameters = [dict(member.named_parameters()) for member in brought]
-        initial[name] = _stacked(parameters, seeds, dtype) if brought else initialise(module, name, seeds, dtype)
-        held = [dict(member.named_buffers()) for member in brought or [module] * len(seeds)]
-        buffers |= {f"{name}.{key}": buffer for key, buffer in _stacked(held, seeds, dtype).items()}
+        given = [modules[name] for modules in own if name in modules]
+        parameters = [dict(member.named_parameters()) for member in given]
+        initial[name] = _stacked(parameters, seeds, dtype) if given else initialise(module, name, seeds, dtype)
+        rows = [dict(member.named_buffers()) for member in given or [module] * len(seeds)]
+        buffers |= {f"{name}.{key}": buffer for key, buffer in _stacked(rows, seeds, dtype).items()}
     weights = {
         group: torch.cat([initial[slot.module][slot.name].reshape(len(seeds), -1) for slot in slots], 1)
         for group, slots in cohort.slots.items()
@@ -205,8 +205,8 @@ def with_values(objective: Objective, values: Mapping[str, Tensor]) -> Objective
     return replaced
 
 
-class Outcome(NamedTuple):
-    """What a step finds before it moves anything.
+class StepResult(NamedTuple):
+    """What a step computes before it updates anything.
 
     Arguments:
         gradients: For each group, the gradient of each parameter in the order of its slots.
@@ -219,7 +219,7 @@ class Outcome(NamedTuple):
     buffers: dict[str, Tensor]
 
 
-def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], inputs: Inputs) -> Outcome:
+def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], inputs: StepInputs) -> StepResult:
     """Every member's own gradients, from one backward pass through the sum of their losses, and one for adversaries."""
     leaves = {
         group: [view.detach().requires_grad_() for view in views(slots, weights[group])]
@@ -261,7 +261,7 @@ def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], 
         for group in cohort.slots
     }
     terms = {"loss": losses[MODEL], **parts} | ({"adversary": losses[ADVERSARY]} if ADVERSARY in losses else {})
-    return Outcome(gradients, {name: term.detach() for name, term in terms.items()}, updated)
+    return StepResult(gradients, {name: term.detach() for name, term in terms.items()}, updated)
 
 
 def _alone(one: Callable[..., Any], shared: bool) -> Callable[..., Any]:
@@ -276,10 +276,10 @@ def _alone(one: Callable[..., Any], shared: bool) -> Callable[..., Any]:
     return mapped
 
 
-Step = Callable[[State, Inputs], tuple[State, dict[str, Tensor]]]
+Step = Callable[[State, StepInputs], tuple[State, dict[str, Tensor]]]
 
 
-def make_step(cohort: Program, state: State, inputs: Inputs, precision: Precision | None = None) -> Step:
+def make_step(cohort: Program, state: State, inputs: StepInputs, precision: Precision | None = None) -> Step:
     """A function that moves a cohort by one step: (state, inputs) → (state, terms of the loss).
 
     The state passed in is donated: its tensors are updated in place and returned.
@@ -297,15 +297,15 @@ def make_step(cohort: Program, state: State, inputs: Inputs, precision: Precisio
     slices = {group: views(slots, gradient[group]) for group, slots in cohort.slots.items()}
 
     @torch.no_grad()
-    def step(state: State, inputs: Inputs) -> tuple[State, dict[str, Tensor]]:
-        found = replay(state.weights, state.buffers, inputs._replace(coefficients={}))
+    def step(state: State, inputs: StepInputs) -> tuple[State, dict[str, Tensor]]:
+        result = replay(state.weights, state.buffers, inputs._replace(coefficients={}))
         for group, optimizer in cohort.optimizers.items():
-            for view, part in zip(slices[group], found.gradients[group], strict=True):
+            for view, part in zip(slices[group], result.gradients[group], strict=True):
                 view.copy_(part)
             optimizer.update(state.weights[group], gradient[group], state.moments[group], inputs.coefficients[group])
-        for name, buffer in found.buffers.items():
+        for name, buffer in result.buffers.items():
             state.buffers[name].copy_(buffer)
-        return state, found.terms
+        return state, result.terms
 
     return step
 

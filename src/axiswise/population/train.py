@@ -13,12 +13,12 @@ from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError
 from axiswise.models import Factory
-from axiswise.population._batches import feed
+from axiswise.population._batches import cohort_batches
 from axiswise.population._cohort import Cohort, Precision, cohorts, structure
 from axiswise.population._folder import RUN, RunFolder
 from axiswise.population._program import views
 from axiswise.population._trained import Trained
-from axiswise.population._trainer import Progress, Training, begin, cohort_program, run
+from axiswise.population._trainer import Progress, Training, advance, cohort_program, cohort_trainer, start
 from axiswise.population.member import Member
 from axiswise.population.population import Population
 from axiswise.records import address, read_json, versions
@@ -220,20 +220,20 @@ def _train_cohort(
     on_history: Callable[[Entry], None] | None,
 ) -> list[Trained]:
     """Trains one cohort to its end and stores its members."""
-    inputs = feed(cohort, dataset, dtype)
-    training = begin(inputs)
+    batches = cohort_batches(cohort, dataset, dtype)
+    training = start(batches)
     if folder:
         training = folder.resume(cohort, training)
         if progress:
             progress.advance(training.step * len(cohort.members))
-    save = (lambda moment: folder.write_training(cohort, moment)) if folder else None
+    save = (lambda training: folder.write_training(cohort, training)) if folder else None
 
-    def report(moment: Training, seen: int) -> None:
+    def report(training: Training, reported: int) -> None:
         if on_history:
-            for entry in _entries(cohort, moment, seen):
+            for entry in _entries(cohort, training, reported):
                 on_history(entry)
 
-    run(inputs, training, save=save, progress=progress, on_block=report)
+    advance(cohort_trainer(batches), training, save=save, progress=progress, on_block=report)
     about = {"dataset": dataset.identity, "dtype": _name(dtype), "device": str(dataset.device), "versions": versions()}
     finished = _finished(cohort, len(dataset), training, about)
     if folder:
@@ -247,15 +247,15 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _entries(cohort: Cohort, training: Training, seen: int) -> list[Entry]:
-    """The entries of the history after the first `seen`, step by step and member by member."""
+def _entries(cohort: Cohort, training: Training, reported: int) -> list[Entry]:
+    """The entries of the history after the first `reported`, step by step and member by member."""
     return [
         Entry(
             member,
             training.recorded[row],
             {name: values[row][column].tolist() for name, values in training.history.items()},
         )
-        for row in range(seen, len(training.recorded))
+        for row in range(reported, len(training.recorded))
         for column, member in enumerate(cohort.members)
     ]
 

@@ -89,8 +89,9 @@ def from_models(
         vae = VAE(External(reader, name), posterior, prior, likelihood)
         member = Member(vae, objective, steps=0, batch=None, seed=number)
         about = {"dataset": None, "dtype": None, "device": None, "versions": versions()}
-        halves = (reader.encode, None if pair[1] is None else reader.decode)
-        trained.append(Trained(member, {}, {}, {"step": torch.zeros(0).numpy()}, "trained", 0.0, about, halves))
+        decode = None if pair[1] is None else reader.decode
+        history = {"step": torch.zeros(0).numpy()}
+        trained.append(Trained(member, {}, {}, history, "trained", 0.0, about, reader.encode, decode))
     return Population(trained)
 
 

@@ -129,9 +129,8 @@ class Population:
     def member(self, position: int) -> Pair:
         """One member as a pair of ordinary modules, encoder and decoder, in evaluation mode."""
         trained = self.trained[position]
-        if trained.halves is not None:
-            encode, decode = trained.halves
-            return Pair(Called(encode), None if decode is None else Called(decode))
+        if trained.encode is not None:
+            return Pair(Called(trained.encode), None if trained.decode is None else Called(trained.decode))
         modules = trained.member.objective.networks(trained.member.model).model
         for name, module in modules.items():
             own = {**trained.weights, **trained.buffers}
@@ -147,7 +146,7 @@ class Population:
         Raises:
             AxiswiseError: If a model was not trained here: its weights are not ours to store.
         """
-        if any(trained.halves is not None for trained in self.trained):
+        if any(trained.external for trained in self.trained):
             raise AxiswiseError(
                 "A population of your own models cannot be saved: it calls your functions. Got "
                 f"{path}. Store their weights with torch.save or safetensors, and make the population again."

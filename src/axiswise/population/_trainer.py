@@ -14,6 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from axiswise.numerics import repeatable
+from axiswise.numerics._memory import keep_freed_memory
 from axiswise.population._acceleration import Captured
 from axiswise.population._batches import Batches
 from axiswise.population._cohort import Cohort
@@ -24,7 +25,6 @@ LONGEST_BLOCK = 100
 BLOCK_SECONDS = 0.5
 SAVE_SECONDS = 2.0
 SAVING_SHARE = 0.05  # of the time, at most, is spent on saving states
-BALLAST = 31 << 20
 
 
 @runtime_checkable
@@ -212,11 +212,9 @@ def cohort_trainer(batches: Batches) -> Trainer:
 
 @contextmanager
 def _settings(threads: int) -> Iterator[None]:
-    """Fixes what a bit-equal repetition needs, for the time of a run: threads, and repeatable convolutions."""
+    """Sets what a bit-equal repetition needs while it lasts: threads, and repeatable convolutions."""
     before = torch.get_num_threads()
-    # Freeing one large untouched block teaches the C library's allocator to keep freed memory for the next step instead
-    # of handing it back: without it every temporary of a step is paged in anew, a third of the time of small members.
-    torch.empty(BALLAST, dtype=torch.uint8)
+    keep_freed_memory()
     torch.set_num_threads(threads)
     try:
         with repeatable():

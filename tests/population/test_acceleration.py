@@ -135,13 +135,26 @@ def test_any_layer_gives_what_it_gives(layer):
     torch.testing.assert_close(narrow.float(), layer(x), rtol=0.05, atol=0.05)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "output_padding"),
+    [(1, 1, 0, 0), (3, 1, 1, 0), (3, 2, 1, 1), (4, 2, 1, 0), (5, 3, 2, 2), ((2, 5), 3, 1, (0, 2))],
+)
+def test_transposed_convolutions_run_by_the_operator(kernel, stride, padding, output_padding):
+    layer = nn.ConvTranspose2d(3, 2, kernel, stride, padding, output_padding).double()
+    x = torch.randn(2, 3, 6, 4, dtype=torch.float64)
+    with Accelerated("fp32"):
+        found, graph = layer(x), make_fx(layer)(x)
+    torch.testing.assert_close(found, layer(x), rtol=1e-12, atol=1e-12)
+    assert [node.target for node in graph.graph.nodes].count(own.up.default) == 1
+
+
 def test_everything_but_products_and_activations_is_computed_in_float32():
     layer, x = nn.Linear(4, 4), torch.randn(8, 4)
     with Accelerated("bf16"):
         hidden = torch.relu(layer(x)).reshape(2, 16).tanh()
-        outcomes = [hidden.exp(), hidden * 2.0, hidden.sum(), torch.nn.functional.softplus(hidden), hidden[0] + 1]
+        results = [hidden.exp(), hidden * 2.0, hidden.sum(), torch.nn.functional.softplus(hidden), hidden[0] + 1]
     assert hidden.dtype == torch.bfloat16
-    assert {outcome.dtype for outcome in outcomes} == {torch.float32}
+    assert {result.dtype for result in results} == {torch.float32}
 
 
 def test_bfloat16_products_leave_weights_and_gradients_in_float32():

@@ -8,6 +8,7 @@ against.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -75,37 +76,13 @@ def _convolve(
     return convolution.down(*stacked, stride=square[0], padding=square[1]).squeeze(0)
 
 
-def _convolve_transposed(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
-    """`conv_transpose2d` for one member, by the stacked operator where it applies."""
-    square = _square(stride, padding)
-    if square is None or _square(dilation, 0) != (1, 0) or groups != 1 or x.ndim != 4:
-        arguments = (stride, padding, output_padding, groups, dilation)
-        return torch.conv_transpose2d(x, weight.to(x.dtype), _as(bias, x), *arguments)
-    extra = output_padding if isinstance(output_padding, tuple) else (output_padding,) * 2
-    size = tuple(
-        (small - 1) * square[0] - 2 * square[1] + kernel + more
-        for small, kernel, more in zip(x.shape[-2:], weight.shape[-2:], extra, strict=True)
-    )
-    stacked = (x.unsqueeze(0), weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0))
-    return convolution.up(*stacked, size=(size[0], size[1]), stride=square[0], padding=square[1]).squeeze(0)
-
-
 def _dense(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.nn.functional.linear(x, weight.to(x.dtype), _as(bias, x))
 
 
 _PRODUCTS: dict[Callable[..., Any], Callable[..., Tensor]] = {
     torch.conv2d: _convolve,
-    torch.conv_transpose2d: _convolve_transposed,
+    torch.conv_transpose2d: partial(convolution.transposed, cast=True),
     torch.nn.functional.linear: _dense,
 }
 

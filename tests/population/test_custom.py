@@ -20,6 +20,7 @@ from axiswise.objectives.terms import elbo
 from axiswise.population import Member, Population, cohorts
 from axiswise.population import _cohort as cohort
 from axiswise.population import _trainer as loop
+from axiswise.records import address, read_tensors, write_tensors
 
 RATE, STEPS, BATCH = 1e-3, 12, 8
 
@@ -224,6 +225,29 @@ def test_loading_asks_for_the_factory_by_name(tmp_path):
         load(tmp_path / "run", model=other)
     with pytest.raises(AxiswiseError, match=r"`factory` must be a function defined with `def` at the top of a module"):
         load(tmp_path / "run", model=lambda: dense())
+
+
+def test_members_stored_under_a_factorys_old_name_are_loaded(tmp_path, monkeypatch):
+    """Version 0.1 had the papers' factories in `axiswise.papers`; the address of a member is that of its old form."""
+    monkeypatch.setattr(dense, "__module__", "axiswise_papers.something")
+    square, out = data.synth_linear(samples=50), tmp_path / "run"
+    (trained,) = train(members_of(custom(dense, 3, 2), seeds=[3], steps=2), square, out=out).trained
+    (path,) = (out / "members").iterdir()
+    arrays, about = read_tensors(path, "axiswise-member-1")
+    assert about["member"]["model"]["network"]["factory"] == "axiswise_papers.something.dense"
+    about["member"]["model"]["network"]["factory"] = "axiswise.papers.something.dense"
+    write_tensors(path.with_stem(address(about["member"])), arrays, about)
+    path.unlink()
+
+    (loaded,) = load(out, model=dense).trained
+    assert loaded.member == trained.member
+    assert loaded.weights.keys() == trained.weights.keys()
+    assert all(torch.equal(loaded.weights[name], weight) for name, weight in trained.weights.items())
+    with pytest.raises(AxiswiseError, match=r"function axiswise_papers\.something\.dense, .* Got .*\.other\. Pass it"):
+        load(out, model=other)
+    monkeypatch.setattr(other, "__module__", "axiswise_papers.something")
+    with pytest.raises(AxiswiseError, match=r"something\.dense, .* Got axiswise_papers\.something\.other\. Pass it"):
+        load(out, model=other)
 
 
 def wider():

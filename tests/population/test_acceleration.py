@@ -46,10 +46,10 @@ def test_operators_give_the_steps_that_pytorch_gives(objective):
 
 
 @pytest.mark.parametrize(
-    ("kept", "moves"), [(aten.detach.default, True), (aten.alias.default, True), (aten.clone.default, False)]
+    ("saved", "moves"), [(aten.detach.default, True), (aten.alias.default, True), (aten.clone.default, False)]
 )
-def test_relu_and_its_derivative_move_into_the_convolutions(kept, moves):
-    """However PyTorch writes what it keeps for the backward pass; a way that is not known costs a pass, and no more."""
+def test_relu_and_its_derivative_move_into_the_convolutions(saved, moves):
+    """However PyTorch writes values saved for the backward pass; an unknown way costs a pass, and no more."""
     network = nn.Sequential(
         nn.Conv2d(1, 3, 4, 2, 1), nn.ReLU(), nn.Conv2d(3, 2, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(2, 1, 4, 2, 1)
     ).double()
@@ -65,7 +65,7 @@ def test_relu_and_its_derivative_move_into_the_convolutions(kept, moves):
         graph = make_fx(step)(x, *weights)
     marks = [node for node in graph.graph.nodes if node.target in (aten.detach.default, aten.alias.default)]
     for node in marks:
-        node.target = kept
+        node.target = saved
     expected = graph(x, *weights)
     fused(graph.graph)
     graph.recompile()
@@ -79,7 +79,7 @@ def test_relu_and_its_derivative_move_into_the_convolutions(kept, moves):
 
 
 def test_casts_of_one_weight_are_shared_and_no_others():
-    """A network called twice casts its weights once; values computed on the way are cast as often as they were."""
+    """A network called twice casts its weights once; intermediate values are cast as often as before."""
 
     def step(weight, x):
         part = weight[:, :3]
@@ -124,7 +124,7 @@ def test_a_relu_that_shares_its_convolution_stays():
     ],
     ids=str,
 )
-def test_any_layer_gives_what_it_gives(layer):
+def test_any_layer_gives_its_plain_result(layer):
     x = torch.randn(3, 2, 9, 9)
     with Accelerated("fp32"):
         found = layer(x)

@@ -1,10 +1,9 @@
 """The fast path on CUDA: convolutions as stacked operators, products in bfloat16, steps replayed as one graph.
 
-Nothing here is known to objectives or networks. While a step is traced, `Accelerated` stands between the modules and
-PyTorch and hands their convolutions to `numerics.convolution`, whose operators take all members at once; `fused` then
-lets these operators do what follows them, and `Captured` records whole steps into a CUDA graph that reads its inputs
-from tables on the device. The plain path, PyTorch's own convolutions called step by step, is what all of it is tested
-against.
+Objectives and networks do not depend on it. While a step is traced, `Accelerated` passes the modules' convolutions to
+`numerics._convolution`, whose operators take all members at once. `fused` moves ReLUs into these operators, and
+`Captured` records whole steps into a CUDA graph that reads its inputs from tables on the device. All of it is tested
+against the plain path: PyTorch's own convolutions, called step by step.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from axiswise.shapes import Tensor
 
 aten, own = torch.ops.aten, torch.ops.axiswise
 
-# Applied to a narrow tensor these give a narrow one; any other operation first widens what it is given.
+# Applied to a bfloat16 tensor these return one; any other operation first widens its arguments to float32.
 _NARROW = {
     *(torch.relu, torch.nn.functional.relu, torch.nn.functional.leaky_relu, torch.tanh, torch.Tensor.tanh),
     *(torch.Tensor.relu, torch.Tensor.reshape, torch.Tensor.view, torch.Tensor.flatten, torch.flatten),
@@ -31,10 +30,10 @@ _NARROW = {
 
 
 class Accelerated(TorchFunctionMode):
-    """Runs what modules ask of PyTorch on the fast path, for as long as it is active.
+    """Runs PyTorch's functions on the fast path while it is active.
 
     Arguments:
-        precision: Type of the products: of convolutions and dense layers.
+        precision: Type of the products, in convolutions and dense layers.
     """
 
     def __init__(self, precision: Precision) -> None:
@@ -103,10 +102,10 @@ def _square(stride: Any, padding: Any) -> tuple[int, int] | None:
 
 
 def fused(graph: Graph) -> None:
-    """Lets stacked convolutions apply the ReLU that follows them, and the derivative of one, before they write.
+    """Moves a ReLU that follows a stacked convolution, and its derivative, into the convolution.
 
     A ReLU after a convolution becomes the convolution's last argument. In the backward pass, the derivative of a ReLU
-    applied to what a convolution gives becomes that convolution's gate. Both save a pass over an image.
+    applied to the result of a convolution becomes that convolution's gate. Both save a pass over an image.
     """
     for node in list(graph.nodes):
         if node.target not in (aten.relu.default, aten.threshold_backward.default):
@@ -119,7 +118,7 @@ def fused(graph: Graph) -> None:
             arguments[-1] = True
         elif node.args[2] == 0 and arguments[3] is None and not arguments[-1] and _alike(shape, _shape(node)):
             gate = node.args[1]
-            while gate.target in _KEPT:  # which may come after the convolution; what was kept does not
+            while gate.target in _SAVED:  # the alias may come after the convolution; the saved value does not
                 gate = gate.args[0]
             if not gate < source:
                 continue
@@ -133,7 +132,7 @@ def fused(graph: Graph) -> None:
 
 
 def cast_once(graph: Graph) -> None:
-    """Lets uses of a weight in another type share one cast of it, where a network is called several times.
+    """Shares one cast of a weight among all its uses in another type, where a network is called several times.
 
     Only casts of inputs, or of views of them, are shared: nothing in a step writes to those.
     """
@@ -161,16 +160,17 @@ _VIEWS = (
 )
 
 
-_KEPT = (aten.detach.default, aten.alias.default)  # how a value kept for the backward pass is written, by version
+# How PyTorch writes a value saved for the backward pass, which depends on its version.
+_SAVED = (aten.detach.default, aten.alias.default)
 
 
 def _source(node: Any) -> Node | None:
-    """The stacked convolution whose result a node is, seen through views, if nothing else uses it."""
+    """The stacked convolution whose result, or a view of it, a node is, if nothing else uses it."""
     while isinstance(node, Node) and len(node.users) == 1:
         if node.target in (own.down.default, own.up.default):
             return node
-        unmoved = node.target is aten.permute.default and _is_sorted(node.args[1])
-        if not unmoved and node.target not in _VIEWS:
+        identity = node.target is aten.permute.default and _is_sorted(node.args[1])
+        if not identity and node.target not in _VIEWS:
             return None
         node = node.args[0]
     return None

@@ -1,13 +1,13 @@
 r"""One training step of a whole cohort, as one tensor program.
 
-An objective is written for one member. Here it is vectorised: the weights of p members lie in one matrix
-``(p, w)``, the loss is mapped over its rows, and the gradient of the *sum* of the members' losses is taken,
+An objective is written for one member. Here it is vectorised: the weights of p members are one matrix ``(p, w)``, the
+loss is mapped over its rows, and the gradient of the *sum* of the members' losses is taken,
 
 .. math:: \nabla_{\theta_1, \dots, \theta_p} \sum_i L_i(\theta_i) = (\nabla L_1(\theta_1), \dots, \nabla L_p(\theta_p)),
 
-which is every member's own gradient: nothing is averaged, clipped or drawn across members, and a member that turns into
-NaN turns alone. The program is traced once into a flat list of tensor operations and replayed, which spares the mapping
-and the bookkeeping of differentiation at every step; random numbers and hyperparameters are inputs, so the replay is
+which is every member's own gradient: nothing is averaged, clipped or drawn across members, and a member that becomes
+NaN affects no other. The program is traced once into a flat list of tensor operations and replayed, which saves the
+mapping and the bookkeeping of autograd at every step. Random numbers and hyperparameters are inputs, so the replay is
 exact.
 """
 
@@ -74,7 +74,7 @@ class StepInputs(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """Where one parameter lies in the rows of a weight matrix."""
+    """The columns of one parameter in a weight matrix."""
 
     module: str
     name: str
@@ -85,14 +85,14 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """What the members of a cohort share: the objective's form, the modules, and where each parameter lies.
+    """What the members of a cohort share: the objective's form, the modules, and the columns of each parameter.
 
     Arguments:
         model: The VAE.
         objective: Any member's objective; its hyperparameters are replaced by each member's.
         optimizers: The optimizer of each group of modules.
         modules: Template modules by name; only their code, names and shapes are used.
-        slots: For each group, where its parameters lie.
+        slots: For each group, the columns of its parameters.
         size: Length of the dataset.
         shared: Whether all members see the same observations (the whole set).
         stacked: Whether the loss is mapped over members; a cohort of one runs its member's program as it is.
@@ -136,7 +136,7 @@ def program(
 
 
 def slots_of(modules: Mapping[str, nn.Module]) -> tuple[Slot, ...]:
-    """Where the parameters of modules lie in a row of weights, one after another."""
+    """The columns of the modules' parameters in a row of weights, one after another."""
     slots, start = [], 0
     for module, contents in modules.items():
         for name, parameter in contents.named_parameters():
@@ -198,7 +198,7 @@ def _call(module: nn.Module, tensors: dict[str, Tensor], *arguments: Any) -> Any
 
 
 def with_values(objective: Objective, values: Mapping[str, Tensor]) -> Objective:
-    """The objective with its hyperparameters replaced by tensors, past the checks meant for numbers."""
+    """The objective with its hyperparameters replaced by tensors, without the checks meant for numbers."""
     replaced = copy.copy(objective)
     for name, value in values.items():
         object.__setattr__(replaced, name, value)
@@ -280,7 +280,7 @@ Step = Callable[[State, StepInputs], tuple[State, dict[str, Tensor]]]
 
 
 def make_step(cohort: Program, state: State, inputs: StepInputs, precision: Precision | None = None) -> Step:
-    """A function that moves a cohort by one step: (state, inputs) → (state, terms of the loss).
+    """A function that takes one step of a cohort: (state, inputs) → (state, terms of the loss).
 
     The state passed in is donated: its tensors are updated in place and returned.
 
@@ -288,7 +288,7 @@ def make_step(cohort: Program, state: State, inputs: StepInputs, precision: Prec
         cohort: The program.
         state: A state of the shapes, type and device to come; it is not changed here.
         inputs: Inputs of the shapes to come.
-        precision: What products are computed in on the fast path; None is the plain path.
+        precision: Type of products on the fast path; None is the plain path.
     """
     inputs = inputs._replace(coefficients={})
     with nullcontext() if precision is None else Accelerated(precision):
@@ -327,15 +327,15 @@ def traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[.
             raise
         raise AxiswiseError(
             "The model or objective cannot be vectorised over members: something in it draws its own random numbers "
-            "(dropout), branches on the value of a tensor, or updates a tensor in place that is not a buffer. Take "
-            f"that out; noise belongs into the objective's `draws`. PyTorch says: {str(error).splitlines()[0]}"
+            "(dropout), branches on the value of a tensor, or updates a tensor in place that is not a buffer. Remove "
+            f"it; noise belongs into the objective's `draws`. PyTorch says: {str(error).splitlines()[0]}"
         ) from error
     for node in list(graph.graph.nodes):
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise AxiswiseError(
                 f"The model or objective draws its own random numbers ({node.target}), so that neither cohorts nor "
-                "resumption could repeat them. Take that out (dropout, for example); noise belongs into the "
-                "objective's `draws`."
+                "resumption could repeat them. Remove it (dropout, for example); noise belongs into the objective's "
+                "`draws`."
             )
         if node.target is torch.ops.aten.detach.default:  # nothing is differentiated in a replay
             node.replace_all_uses_with(node.args[0])

@@ -10,9 +10,9 @@ from dataclasses import replace
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from axiswise.population._batches import feed
+from axiswise.population._batches import cohort_batches
 from axiswise.population._cohort import Cohort
-from axiswise.population._trainer import begin, cohort_program, steps_of
+from axiswise.population._trainer import cohort_trainer, start
 from axiswise_benchmarks.throughput import tasks
 
 STEPS = 20  # profiled together: two launches of ten steps
@@ -28,12 +28,12 @@ def main() -> None:
     task = next(tasks(torch.device("cuda")))
     members = tuple(replace(task.member, seed=seed) for seed in range(options.members))
     cohort = Cohort(members, 1, options.precision)
-    inputs = feed(cohort, task.dataset, torch.float32)
-    steps = steps_of(cohort_program(cohort, len(task.dataset)), inputs, begin(inputs).state)
-    steps(range(STEPS), [])
+    batches = cohort_batches(cohort, task.dataset, torch.float32)
+    run_steps = cohort_trainer(batches).make_runner(start(batches).state)
+    run_steps(range(STEPS), [])
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        steps(range(STEPS), [])
+        run_steps(range(STEPS), [])
         torch.cuda.synchronize()
     found = sorted(profiler.key_averages(), key=lambda entry: -entry.self_device_time_total)
     total = sum(entry.self_device_time_total for entry in found) / STEPS

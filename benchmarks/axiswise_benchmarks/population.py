@@ -14,9 +14,9 @@ from axiswise.numerics import integers, uniform
 from axiswise.objectives import BetaVAE
 from axiswise.optimizers import Adam
 from axiswise.population import fast_precision
-from axiswise.population._batches import feed
-from axiswise.population._cohort import cohorts
-from axiswise.population._trainer import begin, run
+from axiswise.population._batches import cohort_batches
+from axiswise.population._cohort import Cohort, cohorts
+from axiswise.population._trainer import advance, cohort_trainer, start
 from axiswise.population.member import Member
 from axiswise.population.train import device_named
 
@@ -87,12 +87,22 @@ def _population_seconds(job: Job, dataset: FactorDataset) -> float:
     members = [replace(job.member, seed=seed, steps=steps) for seed in range(job.members)]
     total = 0.0
     for cohort in cohorts(members, dataset.device, fast_precision(None, torch.float32, dataset.device)):
-        marks: list[tuple[int, float]] = []
-        inputs = feed(cohort, dataset, torch.float32)
-        run(inputs, begin(inputs), on_block=lambda moment, _, marks=marks: marks.append((moment.step, _now(dataset))))
+        marks = _marks(cohort, dataset)
         warm = next(mark for mark in marks if mark[0] >= min(WARM_UP, steps - job.member.steps))
         total += (marks[-1][1] - warm[1]) / (marks[-1][0] - warm[0])
     return total
+
+
+def _marks(cohort: Cohort, dataset: FactorDataset) -> list[tuple[int, float]]:
+    """Steps done and the time, after each block of a cohort's training."""
+    marks: list[tuple[int, float]] = []
+    batches = cohort_batches(cohort, dataset, torch.float32)
+    advance(
+        cohort_trainer(batches),
+        start(batches),
+        on_block=lambda training, _: marks.append((training.step, _now(dataset))),
+    )
+    return marks
 
 
 def _loop_seconds(job: Job, dataset: FactorDataset) -> float:
@@ -160,8 +170,6 @@ def batch_cost(dataset: FactorDataset, *, members: int = 64, batch: int = 64, re
         for rows in integers(seeds, "index", block, (batch,), len(dataset)):
             dataset.x(rows)
         batches.append((_now(dataset) - began) / BLOCK)
-        marks: list[tuple[int, float]] = []
-        inputs = feed(first, dataset, torch.float32)
-        run(inputs, begin(inputs), on_block=lambda moment, _, marks=marks: marks.append((moment.step, _now(dataset))))
+        marks = _marks(first, dataset)
         steps.append(scale * (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0]))
     return BatchCost(1e3 * median(batches), 1e3 * median(steps), median(batches) / median(steps))

@@ -13,9 +13,9 @@ from axiswise.data import FactorDataset, dsprites, synth_linear
 from axiswise.distributions import Bernoulli, Full
 from axiswise.models import Networks, conv64, linear, mlp
 from axiswise.objectives import Batch, BetaTCVAE, BetaVAE, DeterministicELBO, FactorVAE
-from axiswise.population._batches import feed
+from axiswise.population._batches import cohort_batches
 from axiswise.population._cohort import Cohort, Precision
-from axiswise.population._trainer import LONGEST_BLOCK, begin, cohort_program, steps_of
+from axiswise.population._trainer import LONGEST_BLOCK, cohort_trainer, start
 from axiswise.population.member import Member
 from axiswise.shapes import Tensor
 
@@ -132,11 +132,10 @@ def eager_rate(task: Task) -> float:
 def cohort_rate(task: Task, members: int, precision: Precision | None) -> float:
     """Model-steps a second of a cohort, draws and batches included."""
     cohort = Cohort(tuple(replace(task.member, seed=seed) for seed in range(members)), 1, precision)
-    inputs = feed(cohort, task.dataset, torch.float32)
-    state = begin(inputs).state
-    steps = steps_of(cohort_program(cohort, len(task.dataset)), inputs, state)
-    steps(range(10), [])
-    return _rate(lambda: steps(range(LONGEST_BLOCK), [0]), LONGEST_BLOCK) * members
+    batches = cohort_batches(cohort, task.dataset, torch.float32)
+    run_steps = cohort_trainer(batches).make_runner(start(batches).state)
+    run_steps(range(10), [])
+    return _rate(lambda: run_steps(range(LONGEST_BLOCK), [0]), LONGEST_BLOCK) * members
 
 
 def bandwidth(device: torch.device) -> float:

@@ -28,5 +28,5 @@ def population(sprites) -> Population:
 
 @pytest.fixture
 def choice() -> Choice:
-    """Two members of either kind, whoever they are: what follows does not depend on their scores."""
+    """Two members of either kind: the tests do not depend on their scores."""
     return Choice(disentangled=(0, 3), entangled=(2, 1), ranking=(), set_aside=(), by="mig")

@@ -1,4 +1,4 @@
-"""Who is attacked: the ends of the ranking, without those that do not code every factor."""
+"""Which members are attacked: the ends of the ranking, without those that do not code every factor."""
 
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ def test_agreement_ranks_without_factors(population, sprites):
         choose(population, bare, by="mig")
 
 
-def test_who_cannot_be_attacked_is_told_with_the_ranking(population, sprites):
+def test_a_refusal_prints_the_ranking(population, sprites):
     with pytest.raises(AxiswiseError, match=r"at least 2 more than the entangled ones.* Got 0\.\d+(.|\n)*mig  active"):
         choose(population, sprites, apart=2.0)
     with pytest.raises(AxiswiseError, match=r"needs 6 that trained .* Got 4. Train more members(.|\n)*mig  active"):

@@ -24,7 +24,7 @@ def factors():
 )
 @pytest.mark.parametrize("noise", [0.0, 0.5])
 def test_it_is_the_conditional_mean(network, factors, law, noise):
-    """Noise in the latent does not reach it, but for what 257 weights fit of the noise of 4,000 observations."""
+    """Noise in the latent affects it only by what 257 weights fit of the noise of 4,000 observations."""
     truth = law(*factors.unbind(1))
     own = noise * torch.randn(4000, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     weights = following(network, dict(network.named_parameters()), factors, 5.0 + truth + own)
@@ -36,10 +36,10 @@ def test_it_is_the_conditional_mean(network, factors, law, noise):
 
 def test_the_weights_given_are_not_changed(network, factors):
     weights = {name: parameter.detach().clone() for name, parameter in network.named_parameters()}
-    kept = {name: weight.clone() for name, weight in weights.items()}
+    before = {name: weight.clone() for name, weight in weights.items()}
     following(network, weights, factors[:200], factors[:200, 0])
     for name, weight in weights.items():
-        torch.testing.assert_close(weight, kept[name], rtol=0, atol=0)
+        torch.testing.assert_close(weight, before[name], rtol=0, atol=0)
 
 
 def test_the_most_mixed_latent_is_the_one_between_two_factors(factors):

@@ -1,4 +1,4 @@
-"""The judgement: the same members on three datasets, and what their scores say."""
+"""The judgement: the same members on three datasets, and their scores."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def members(objective, sprites, seeds=range(2), **model):
     return grid(model=vae, objective=objective, steps=2, batch=4, seed=seeds)
 
 
-def test_every_arm_sees_every_dataset(sprites):
+def test_every_arm_is_trained_on_every_dataset(sprites):
     arms = {
         "beta-vae": members(objectives.BetaVAE(0.1), sprites),
         "pcl": members(objectives.PCL(), sprites, posterior=Deterministic()),

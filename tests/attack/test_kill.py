@@ -1,4 +1,4 @@
-"""Law 6 the hard way: learning a change, killed at moments that nobody chose."""
+"""Law 6 for a change that is learned: SIGKILL at random moments."""
 
 import random
 import signal

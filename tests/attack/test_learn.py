@@ -84,7 +84,7 @@ def plainly_learned(population, dataset, choice, learning):
                 optimizer.step()
         for parameter, gradient in zip(network.parameters(), moves, strict=True):
             parameter.grad = gradient
-        if learning.follow is not None:  # the number that is followed stays
+        if learning.follow is not None:  # what the change follows is fixed
             for parameter in network[:3].parameters():
                 parameter.grad = None
         if step >= learning.warm_up:
@@ -128,13 +128,13 @@ def test_it_equals_a_plain_loop(population, sprites, choice, count, learning):
     weights, gaps = plainly_learned(population, sprites, chosen, learning)
     learned = learn(population, sprites, chosen, learning, dtype=torch.float64)
     np.testing.assert_allclose(learned.history["gap"], gaps, rtol=0, atol=1e-10)
-    for name, weight in weights.items():  # the change is kept in float32
+    for name, weight in weights.items():  # the change is stored in float32
         torch.testing.assert_close(learned.change.tensors[name], weight.float(), rtol=0, atol=1e-6)
     assert learned.history["reconstruction"].shape == (4, 2 * count)
 
 
-def test_what_the_change_follows_stays(population, sprites, choice):
-    """All that is learned is how it is drawn; without the option, both are."""
+def test_what_the_change_follows_is_fixed(population, sprites, choice):
+    """Only its rendering is learned; without the option, both are."""
     for follow in (None, 1, "mixed"):
         short, long = (
             learn(population, sprites, choice, replace(QUICK, follow=follow, steps=steps)).change for steps in (1, 6)
@@ -278,7 +278,7 @@ def test_members_that_cannot_be_attacked_are_refused(population, sprites, choice
         learn(Population(blind), sprites, choice, QUICK)
 
 
-def test_a_change_that_diverges_is_not_kept(population, sprites, choice, tmp_path):
+def test_a_change_that_diverges_is_not_stored(population, sprites, choice, tmp_path):
     wild = replace(QUICK, optimizer=Adam(lr=1e38))
     with pytest.raises(AxiswiseError, match=r"diverged within 4 steps.* Lower the learning rate"):
         learn(population, sprites, choice, wild, out=tmp_path)

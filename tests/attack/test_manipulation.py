@@ -1,4 +1,4 @@
-"""The change: bounded, a function of the factors alone by way of one number, and kept in one file."""
+"""The change: bounded, a function of the factors alone through one number, and stored in one file."""
 
 import pytest
 import torch
@@ -82,7 +82,7 @@ def test_factors_are_scaled_to_between_minus_one_and_one():
     torch.testing.assert_close(scaled_factors(values, *ranges(dataset)), expected)
 
 
-def test_a_change_comes_back_from_its_file_bit_for_bit(sprites, tmp_path):
+def test_a_change_is_loaded_bit_for_bit(sprites, tmp_path):
     change = drawn(manipulation(sprites), sprites)
     save_change(tmp_path / "change.safetensors", change)
     loaded = load_change(tmp_path / "change.safetensors")

@@ -14,11 +14,11 @@ import torch
 
 from axiswise import data, grid, models, objectives
 from axiswise.errors import DataUnavailable
-from axiswise.evaluation import Run
+from axiswise.studies import Run
 from axiswise.population import _trainer as loop
 from axiswise.scores import mig
 
-loop.SAVE_SECONDS, loop.SAVING_SHARE = 0.1, 1.0  # so that there is something to resume from
+loop.SAVE_SECONDS, loop.SAVING_SHARE = 0.1, 1.0  # so that there is a state to resume from
 square = partial(data.synth_linear, samples=500)
 
 
@@ -45,7 +45,7 @@ def members(steps, model=None):
 def mixed(scale):
     """Two good runs, one with a bad cohort, one without data.
 
-    Whatever befalls one, the others go on.
+    If one fails, the others go on.
     """
     bad = [*members(30, models.custom(fragile, inputs=3, latents=2)), *members(30)]
     return [
@@ -64,7 +64,7 @@ def long(scale):
 
 @pytest.fixture
 def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The module, importable here and in worker processes; its decoder is mended by a file that `mended` makes."""
+    """The module, importable here and in worker processes; its decoder works once the file "mended" exists."""
     home = tmp_path / "module"
     home.mkdir()
     (home / "engine_studies.py").write_text(MODULE)

@@ -1,4 +1,4 @@
-"""Studies in worker processes: the same bits as in one, whatever fails, is interrupted or is killed."""
+"""Studies in worker processes: the same bits as in one process, after failures, interruptions and kills."""
 
 import json
 import os
@@ -33,7 +33,7 @@ main()
 
 
 class Counted:
-    """A progress that remembers."""
+    """A progress that counts."""
 
     def __init__(self):
         self.total = self.done = self.ended = 0
@@ -51,15 +51,15 @@ class Counted:
 
 def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing(studies, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
-    said, progress = [], Counted()
+    lines, progress = [], Counted()
     failed = (
         r"1 of 4 runs failed; .* tries them again.\n  bad/cohort: RuntimeError: this decoder is broken.* \(2 members\)"
     )
     with pytest.raises(StudyIncomplete, match=failed):
         run_study(studies.mixed, "default", one, workers=1)
     with pytest.raises(StudyIncomplete, match=failed):
-        run_study(studies.mixed, "default", two, workers=2, log=said.append, progress=progress)
-    assert len(weights(two)) == 2 + 2 + 2  # of the bad run, too, those that can be trained
+        run_study(studies.mixed, "default", two, workers=2, log=lines.append, progress=progress)
+    assert len(weights(two)) == 2 + 2 + 2  # those of the bad run that can be trained, too
     assert weights(two) == weights(one)
     assert rows(two) == rows(one)
     assert {run for run, _, _ in rows(two)} == {"good/short", "good/long"}
@@ -68,7 +68,7 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
     assert about["runs"] == ["good/short", "good/long"]
     (failure,) = about["failed"]["bad/cohort"]
     assert "in forward" in failure["traceback"]
-    assert sorted(said) == [
+    assert sorted(lines) == [
         "[1/4] bad/cohort: 4 members, 30 steps",
         "[2/4] good/short: 2 members, 30 steps",
         "[3/4] bad/data: 2 members, 30 steps",
@@ -100,7 +100,7 @@ def test_the_time_of_a_study_adds_up_over_the_processes_that_worked_on_it(studie
 
 @pytest.mark.usefixtures("as_installed")  # checked signatures would take as long as the rest
 def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, start):
-    """On the way, a worker is killed, too: another takes its run up."""
+    """A worker is killed meanwhile, too: another resumes its run."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run_study(studies.long, "default", whole, workers=1)
     arguments = ["run", "long", "--out", str(broken), "--workers", "2"]
@@ -139,7 +139,7 @@ def test_killed_at_random_moments_and_resumed_it_ends_as_if_undisturbed(studies,
         time.sleep(moments.uniform(0.0, 6.0))
         process.kill()
         process.communicate()
-        until(lambda own=own: not any(alive(number) for number in own))  # nobody told them but the silence
+        until(lambda own=own: not any(alive(number) for number in own))  # they notice that their parent is dead
 
     run_study(studies.long, "default", broken, workers=1)
     assert rows(broken) == rows(whole)
@@ -176,20 +176,20 @@ def states(study: Path) -> list[Path]:
 
 
 def workers_of(process: subprocess.Popen) -> set[int]:
-    """Processes that it started to work for it, from the kernel's list; the tracker of resources is none of them."""
+    """Processes that it started to work for it, from the kernel's list; the resource tracker is none of them."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     return {int(child) for child in children if alive(int(child)) and b"spawn_main" in command_of(int(child))}
 
 
 def trainers(process: subprocess.Popen, study: Path) -> list[int]:
     """Workers that have the lock of a run folder open in which a state is saved."""
-    held = {str(path.parents[1] / ".lock") for path in states(study)}
-    return [child for child in workers_of(process) if held & open_files(child)]
+    locks = {str(path.parents[1] / ".lock") for path in states(study)}
+    return [child for child in workers_of(process) if locks & open_files(child)]
 
 
 def open_files(number: int) -> set[str]:
     found = set()
-    with suppress(FileNotFoundError):  # a file that is closed while we look
+    with suppress(FileNotFoundError):  # a file that is closed meanwhile
         for path in Path(f"/proc/{number}/fd").iterdir():
             with suppress(FileNotFoundError):
                 found.add(str(path.readlink()))
@@ -211,7 +211,7 @@ def alive(number: int) -> bool:
 
 
 def test_a_signal_waits_for_the_block_and_saves(studies, tmp_path):
-    """In this process: what was reached when the signal came is on the disk when KeyboardInterrupt arrives."""
+    """In this process: the state at the signal is on the disk when KeyboardInterrupt is raised."""
     reached = []
 
     class Interrupting(Counted):
@@ -235,15 +235,15 @@ def test_a_signal_waits_for_the_block_and_saves(studies, tmp_path):
 def test_a_second_signal_does_not_wait():
     stop = local.Stop()
     with stop.listening():
-        stop.patient = True
+        stop.deferred = True
         signal.raise_signal(signal.SIGINT)
-        assert stop.asked
+        assert stop.requested
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    impatient = local.Stop()
-    with impatient.listening(), pytest.raises(KeyboardInterrupt):
+    at_once = local.Stop()
+    with at_once.listening(), pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
-    assert not impatient.asked
+    assert not at_once.requested
 
 
 def test_another_thread_than_the_main_one_leaves_signals_as_they_are():
@@ -268,7 +268,7 @@ def test_threads_follow_from_study_and_machine(monkeypatch):
     assert (local._threads_of_a_run(50, gpu), local._workers(50, gpu)) == (8, 1)
 
 
-def test_what_workers_cannot_import_is_refused_and_otherwise_conducted_here(studies, tmp_path):
+def test_what_workers_cannot_import_is_refused_and_otherwise_run_here(studies, tmp_path):
     def study(scale):
         return studies.mixed(scale)[1:2]
 
@@ -279,7 +279,7 @@ def test_what_workers_cannot_import_is_refused_and_otherwise_conducted_here(stud
     assert len(rows(tmp_path / "out")) == 2
 
 
-def test_two_processes_cannot_conduct_into_one_folder(studies, tmp_path):
+def test_two_processes_cannot_run_studies_in_one_folder(studies, tmp_path):
     def intruding(scale):
         return [studies.Run("a", intrude, studies.members(1), [studies.mig])]
 
@@ -310,9 +310,9 @@ def test_the_command_ends_with_code_1_and_a_report_of_what_there_is(studies, tmp
     with pytest.raises(SystemExit) as exit_code:
         main()
     assert exit_code.value.code == 1
-    told = capsys.readouterr()
-    assert told.err.splitlines() == [
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == [
         f"axiswise: 1 of 4 runs failed; study.json in {out} says where. The same command tries them again.",
         "  bad/cohort: RuntimeError: this decoder is broken (2 members)",
     ]
-    assert f"report: {out}/report.html" in told.out.splitlines()
+    assert f"report: {out}/report.html" in printed.out.splitlines()

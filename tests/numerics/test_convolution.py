@@ -85,6 +85,32 @@ def test_a_transposed_convolution_and_its_gradients_are_those_of_pytorch(sizes, 
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
+SHAPES = [(1, 1, 0, 0), (3, 1, 1, 0), (3, 2, 1, 1), (4, 2, 1, 0), (5, 3, 2, 2), ((2, 5), 3, 1, (0, 2)), (2, 3, 0, 1)]
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding", "output_padding"), SHAPES)
+@pytest.mark.parametrize("operator", [up, pushed_up])
+def test_a_transposed_convolution_is_that_of_pytorch(operator, kernel, stride, padding, output_padding):
+    sides = (kernel, kernel) if isinstance(kernel, int) else kernel
+    x, weight, bias = normal(2, 3, 6, 4), normal(3, 2, *sides, seed=1), normal(2, seed=2)
+    how = {"stride": stride, "padding": padding, "output_padding": output_padding}
+    found = transposed(x, weight, bias, **how, operator=operator)
+    torch.testing.assert_close(found, conv_transpose2d(x, weight, bias, **how), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("how", [{"stride": 2, "padding": 1, "output_padding": 1}, {"groups": 2}, {"stride": (2, 1)}])
+def test_weights_of_a_wider_type_are_cast_or_refused(how):
+    """By the operator and where PyTorch convolves; the bias is added in the type of the images."""
+    x, weight, bias = normal(2, 4, 5, 5, dtype=torch.float32), normal(4, 2, 3, 3, seed=1), normal(2, seed=2)
+    bias = bias if how.get("groups", 1) == 1 else None
+    found = transposed(x, weight, bias, **how, cast=True)
+    expected = conv_transpose2d(x, weight.float(), None if bias is None else bias.float(), **how)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(RuntimeError, match=r"(?i)type"):
+        transposed(x, weight, bias, **how)
+
+
 CASES = {
     "numbers": ((3, 4, 5, 5), (4, 2, 3, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
     "lists": ((3, 4, 5, 5), (4, 2, 3, 3), {"stride": [2, 2], "padding": [1, 1], "output_padding": [1, 0]}),

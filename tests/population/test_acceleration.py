@@ -13,9 +13,9 @@ from axiswise.errors import AxiswiseError
 from axiswise.numerics import uniform
 from axiswise.population import Member, fast_precision
 from axiswise.population._acceleration import Accelerated, aten, cast_once, fused, own
-from axiswise.population._batches import feed
+from axiswise.population._batches import cohort_batches
 from axiswise.population._cohort import Cohort, Precision
-from axiswise.population._trainer import begin, run
+from axiswise.population._trainer import advance, cohort_trainer, start
 
 OBJECTIVES = {
     "β-VAE": objectives.BetaVAE(4.0),
@@ -29,9 +29,9 @@ def images(count: int = 24, device: str = "cpu") -> data.FactorDataset:
 
 
 def trained(members: list[Member], dataset, precision: Precision | None, dtype=torch.float64):
-    """Weights and history after training in one cohort, on the path asked for."""
-    training = begin(inputs := feed(Cohort(tuple(members), 1, precision), dataset, dtype))
-    run(inputs, training)
+    """Weights and history after training in one cohort, on the path of that precision."""
+    batches = cohort_batches(Cohort(tuple(members), 1, precision), dataset, dtype)
+    training = advance(cohort_trainer(batches), start(batches))
     return training.state.weights["model"], training.history
 
 
@@ -46,10 +46,10 @@ def test_operators_give_the_steps_that_pytorch_gives(objective):
 
 
 @pytest.mark.parametrize(
-    ("kept", "moves"), [(aten.detach.default, True), (aten.alias.default, True), (aten.clone.default, False)]
+    ("saved", "moves"), [(aten.detach.default, True), (aten.alias.default, True), (aten.clone.default, False)]
 )
-def test_relu_and_its_derivative_move_into_the_convolutions(kept, moves):
-    """However PyTorch writes what it keeps for the backward pass; a way that is not known costs a pass, and no more."""
+def test_relu_and_its_derivative_move_into_the_convolutions(saved, moves):
+    """However PyTorch writes values saved for the backward pass; an unknown way costs a pass, and no more."""
     network = nn.Sequential(
         nn.Conv2d(1, 3, 4, 2, 1), nn.ReLU(), nn.Conv2d(3, 2, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(2, 1, 4, 2, 1)
     ).double()
@@ -65,7 +65,7 @@ def test_relu_and_its_derivative_move_into_the_convolutions(kept, moves):
         graph = make_fx(step)(x, *weights)
     marks = [node for node in graph.graph.nodes if node.target in (aten.detach.default, aten.alias.default)]
     for node in marks:
-        node.target = kept
+        node.target = saved
     expected = graph(x, *weights)
     fused(graph.graph)
     graph.recompile()
@@ -79,7 +79,7 @@ def test_relu_and_its_derivative_move_into_the_convolutions(kept, moves):
 
 
 def test_casts_of_one_weight_are_shared_and_no_others():
-    """A network called twice casts its weights once; values computed on the way are cast as often as they were."""
+    """A network called twice casts its weights once; intermediate values are cast as often as before."""
 
     def step(weight, x):
         part = weight[:, :3]
@@ -124,7 +124,7 @@ def test_a_relu_that_shares_its_convolution_stays():
     ],
     ids=str,
 )
-def test_any_layer_gives_what_it_gives(layer):
+def test_any_layer_gives_its_plain_result(layer):
     x = torch.randn(3, 2, 9, 9)
     with Accelerated("fp32"):
         found = layer(x)
@@ -135,13 +135,26 @@ def test_any_layer_gives_what_it_gives(layer):
     torch.testing.assert_close(narrow.float(), layer(x), rtol=0.05, atol=0.05)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "output_padding"),
+    [(1, 1, 0, 0), (3, 1, 1, 0), (3, 2, 1, 1), (4, 2, 1, 0), (5, 3, 2, 2), ((2, 5), 3, 1, (0, 2))],
+)
+def test_transposed_convolutions_run_by_the_operator(kernel, stride, padding, output_padding):
+    layer = nn.ConvTranspose2d(3, 2, kernel, stride, padding, output_padding).double()
+    x = torch.randn(2, 3, 6, 4, dtype=torch.float64)
+    with Accelerated("fp32"):
+        found, graph = layer(x), make_fx(layer)(x)
+    torch.testing.assert_close(found, layer(x), rtol=1e-12, atol=1e-12)
+    assert [node.target for node in graph.graph.nodes].count(own.up.default) == 1
+
+
 def test_everything_but_products_and_activations_is_computed_in_float32():
     layer, x = nn.Linear(4, 4), torch.randn(8, 4)
     with Accelerated("bf16"):
         hidden = torch.relu(layer(x)).reshape(2, 16).tanh()
-        outcomes = [hidden.exp(), hidden * 2.0, hidden.sum(), torch.nn.functional.softplus(hidden), hidden[0] + 1]
+        results = [hidden.exp(), hidden * 2.0, hidden.sum(), torch.nn.functional.softplus(hidden), hidden[0] + 1]
     assert hidden.dtype == torch.bfloat16
-    assert {outcome.dtype for outcome in outcomes} == {torch.float32}
+    assert {result.dtype for result in results} == {torch.float32}
 
 
 def test_bfloat16_products_leave_weights_and_gradients_in_float32():

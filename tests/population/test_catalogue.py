@@ -2,7 +2,7 @@
 
 A combination trains in a cohort of members that differ in seed and hyperparameters, alone, and in a plain PyTorch loop:
 ordinary modules, `torch.optim`, no vectorisation, no tracing, the same draws. What each loss should be is tested in
-tests/objectives; here it is that a population trains it as anybody would.
+tests/objectives; here it is that a population trains it as a plain loop does.
 """
 
 from dataclasses import replace
@@ -50,7 +50,7 @@ from axiswise.objectives import (
 from axiswise.population import Member
 
 STEPS, BATCH, RATE = 50, 6, 1e-3
-# Far above rounding, so that gradients that are rounding and nothing else (a bias before batch norm) make no steps.
+# Far above rounding, so that gradients that are pure rounding (a bias before batch norm) make no steps.
 EPS = 1e-4
 PRIORS: dict[str, Prior] = {
     "standard": StandardNormal(),
@@ -132,23 +132,25 @@ def plain_loop(member: Member, dataset: data.FactorDataset) -> dict[str, torch.T
     """The member in plain PyTorch, from the same initial weights and draws."""
     objective, model, seed = member.objective, member.model, member.seed
     initial = train([replace(member, steps=0)], dataset, dtype=torch.float64).trained[0]
-    wanted = objective.networks(model)
-    modules = {name: module.double() for name, module in {**wanted.model, **wanted.adversary}.items()}
+    trainable = objective.networks(model)
+    modules = {name: module.double() for name, module in {**trainable.model, **trainable.adversary}.items()}
     stored = {**initial.weights, **initial.buffers}
     for name, module in modules.items():
         module.load_state_dict({key: stored[f"{name}.{key}"].clone() for key in module.state_dict()})
-    groups = [[p for name in group for p in modules[name].parameters()] for group in (wanted.model, wanted.adversary)]
+    groups = [
+        [p for name in group for p in modules[name].parameters()] for group in (trainable.model, trainable.adversary)
+    ]
     optimizers_ = [torch.optim.Adam(groups[0], lr=RATE, eps=EPS)]
-    if wanted.adversary:
+    if trainable.adversary:
         optimizers_.append(torch.optim.Adam(groups[1], lr=1e-4, betas=(0.5, 0.9)))
     for step in range(member.steps):
         index = integers(seed, "index", step, (BATCH,), len(dataset))
         others = {}
-        if wanted.pairs:
+        if trainable.pairs:
             count = dataset.transition.draws(dataset.space)
             others["pair"] = dataset.successors(index, uniform(seed, "pair", step, (BATCH, count), dtype=torch.float64))
-        if wanted.second:
-            others["second"] = integers(seed, "second", step, (wanted.second,), len(dataset))
+        if trainable.second:
+            others["second"] = integers(seed, "second", step, (trainable.second,), len(dataset))
         others = {name: dataset.x(rows).double() for name, rows in others.items()}
         draws = {
             name: (uniform if draw.uniform else normal)(seed, name, step, draw.shape, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""A user's own modules: trained as anybody would train them, stored by name, handed back by the caller."""
+"""A user's own modules: trained as in a plain loop, stored by name, loaded with the factory."""
 
 import sys
 from functools import partial
@@ -20,6 +20,7 @@ from axiswise.objectives.terms import elbo
 from axiswise.population import Member, Population, cohorts
 from axiswise.population import _cohort as cohort
 from axiswise.population import _trainer as loop
+from axiswise.records import address, read_tensors, write_tensors
 
 RATE, STEPS, BATCH = 1e-3, 12, 8
 
@@ -76,7 +77,7 @@ def plain_loop(member: Member, dataset) -> dict[str, torch.Tensor]:
     """What a script without this package would do: seed, build, loop."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(member.seed)
-        encoder, decoder = (half.double() for half in member.model.network.factory())
+        encoder, decoder = (module.double() for module in member.model.network.factory())
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=RATE)
     for step in range(member.steps):
         x = dataset.x(integers(member.seed, "index", step, (BATCH,), len(dataset))).double()
@@ -120,12 +121,12 @@ def test_first_weights_are_the_factorys_own(own):
     for seed, population, position in ((5, together, 0), (6, together, 1), (5, together, 2), (6, alone, 0)):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            halves = dict(zip(("encoder", "decoder"), model.network.factory(), strict=True))
+            modules = dict(zip(("encoder", "decoder"), model.network.factory(), strict=True))
         trained = population.trained[position]
         found = trained.weights | trained.buffers
-        for half, module in halves.items():
+        for part, module in modules.items():
             for name, tensor in module.state_dict().items():
-                assert torch.equal(found[f"{half}.{name}"], tensor), name
+                assert torch.equal(found[f"{part}.{name}"], tensor), name
     first, second = (trained.weights for trained in together.trained[:2])
     assert any(not torch.equal(first[name], second[name]) for name in first)
 
@@ -145,11 +146,11 @@ class WithScorer:
 
 
 def test_modules_that_an_objective_adds_start_as_they_always_do():
-    from axiswise.population._program import program, start
+    from axiswise.population._program import initial_state, program
 
     built = program(custom(dense, 3, 2), WithScorer(), optimizers.Adam(), 10, shared=False, stacked=True)
     seeds = torch.tensor([1, 2])
-    state = start(built, seeds, torch.float32)
+    state = initial_state(built, seeds, torch.float32)
     slot = next(slot for slot in built.slots["model"] if (slot.module, slot.name) == ("scorer", "weight"))
     expected = models.initialise(nn.Linear(2, 1), "scorer", seeds)["weight"]
     assert torch.equal(state.weights["model"][:, slot.start : slot.stop], expected.flatten(1))
@@ -193,7 +194,7 @@ def test_a_stored_model_is_loaded_with_its_factory(own, tmp_path):
     assert factory_name(factory).encode() in stored
 
 
-def test_several_factories_may_be_handed_back(tmp_path):
+def test_several_factories_may_be_given(tmp_path):
     square = data.synth_linear(samples=50)
     both = [
         Member(custom(dense, 3, 2), objectives.BetaVAE(), steps=1),
@@ -211,7 +212,7 @@ def other():
     return nn.Linear(3, 4), nn.Linear(2, 3)
 
 
-def test_loading_asks_for_the_factory_by_name(tmp_path):
+def test_loading_names_the_factory_it_needs(tmp_path):
     train(members_of(custom(dense, 3, 2), steps=1), data.synth_linear(samples=50), out=tmp_path / "run")
     name = rf"{__name__.replace('.', '[.]')}\.dense"
     with pytest.raises(
@@ -224,6 +225,29 @@ def test_loading_asks_for_the_factory_by_name(tmp_path):
         load(tmp_path / "run", model=other)
     with pytest.raises(AxiswiseError, match=r"`factory` must be a function defined with `def` at the top of a module"):
         load(tmp_path / "run", model=lambda: dense())
+
+
+def test_members_stored_under_a_factorys_old_name_are_loaded(tmp_path, monkeypatch):
+    """Version 0.1 had the papers' factories in `axiswise.papers`; the address of a member is that of its old form."""
+    monkeypatch.setattr(dense, "__module__", "axiswise_papers.something")
+    square, out = data.synth_linear(samples=50), tmp_path / "run"
+    (trained,) = train(members_of(custom(dense, 3, 2), seeds=[3], steps=2), square, out=out).trained
+    (path,) = (out / "members").iterdir()
+    arrays, about = read_tensors(path, "axiswise-member-1")
+    assert about["member"]["model"]["network"]["factory"] == "axiswise_papers.something.dense"
+    about["member"]["model"]["network"]["factory"] = "axiswise.papers.something.dense"
+    write_tensors(path.with_stem(address(about["member"])), arrays, about)
+    path.unlink()
+
+    (loaded,) = load(out, model=dense).trained
+    assert loaded.member == trained.member
+    assert loaded.weights.keys() == trained.weights.keys()
+    assert all(torch.equal(loaded.weights[name], weight) for name, weight in trained.weights.items())
+    with pytest.raises(AxiswiseError, match=r"function axiswise_papers\.something\.dense, .* Got .*\.other\. Pass it"):
+        load(out, model=other)
+    monkeypatch.setattr(other, "__module__", "axiswise_papers.something")
+    with pytest.raises(AxiswiseError, match=r"something\.dense, .* Got axiswise_papers\.something\.other\. Pass it"):
+        load(out, model=other)
 
 
 def wider():
@@ -249,7 +273,7 @@ def test_a_factory_that_changed_under_its_name_is_refused(tmp_path, monkeypatch,
 
 
 class Stop(Exception):
-    """Stands for whatever ends a process."""
+    """Ends a training, as a killed process would."""
 
 
 def interrupted(members, dataset, out, at_step):
@@ -275,7 +299,7 @@ def test_resuming_is_invisible(tmp_path):
     whole = train(members, dataset)
     interrupted(members, dataset, tmp_path / "run", 7)
     assert list((tmp_path / "run" / "cohorts").iterdir())
-    # Asking for one of two resumes the cohort as it was begun: the other is rebuilt with the factory that came along.
+    # One of two members resumes the cohort as it was started: the other is rebuilt with the factory of the first.
     resumed = train(members[:1], dataset, out=tmp_path / "run")
     assert_bit_equal(resumed, Population(whole.trained[:1]))
     assert_bit_equal(train(members, dataset, out=tmp_path / "run"), whole)
@@ -426,7 +450,7 @@ def test_refuses_what_cannot_be_trained_as_a_member(factory, message):
         custom(factory, 3, 2)
 
 
-def test_refuses_parameters_that_are_held_twice():
+def test_refuses_shared_parameters():
     with pytest.raises(AxiswiseError, match=r"an encoder and a decoder with parameters of their own\. Got 1 that both"):
         custom(sharing, 4, 4)
     with pytest.raises(AxiswiseError, match=r"Got tied parameters or non-persistent buffers 1\.weight\. Let each be"):
@@ -476,7 +500,7 @@ def silent():
     return nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.0), nn.Linear(8, 4)), nn.Linear(2, 3)
 
 
-def test_dropout_of_nothing_trains():
+def test_dropout_with_probability_0_trains():
     trained = train(members_of(custom(silent, 3, 2), steps=3), data.synth_linear(samples=50))
     assert {one.status for one in trained.trained} == {"trained"}
 
@@ -490,7 +514,7 @@ def test_leaves_pytorchs_generator_alone():
 
 
 def test_a_script_names_its_factory_as_others_import_it(monkeypatch):
-    """What a script trained can be loaded by whoever imports the function from it; a notebook has no such name."""
+    """A member that a script trained can be loaded with the function imported from it; a notebook has no such name."""
     monkeypatch.setattr(other, "__module__", "__main__")
     script, module, notebook = (ModuleType("__main__") for _ in range(3))
     script.__file__ = "/home/somebody/networks.py"

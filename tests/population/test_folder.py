@@ -46,10 +46,12 @@ def test_another_dataset_is_refused_and_nothing_is_damaged(square, tmp_path):
     train(members(), square, out=tmp_path / "run")
     before = files(tmp_path / "run")
     with pytest.raises(
-        AxiswiseError, match=r"holds members trained with dataset .*'samples': 500.* Got .*'samples': 300"
+        AxiswiseError, match=r"contains members trained with dataset .*'samples': 500.* Got .*'samples': 300"
     ):
         train(members(), data.synth_linear(samples=300), out=tmp_path / "run")
-    with pytest.raises(AxiswiseError, match=r"holds members trained with dtype float32. Got float64. Choose another"):
+    with pytest.raises(
+        AxiswiseError, match=r"contains members trained with dtype float32. Got float64. Choose another"
+    ):
         train(members(), square, out=tmp_path / "run", dtype=torch.float64)
     assert files(tmp_path / "run") == before
 
@@ -97,7 +99,7 @@ def test_a_truncated_member_is_named(square, tmp_path):
     assert len(train(members(), square, out=tmp_path / "run")) == 2
 
 
-def test_a_foreign_file_is_named(square, tmp_path):
+def test_a_file_of_another_kind_is_named(square, tmp_path):
     train(members(), square, out=tmp_path / "run")
     path = member_file(tmp_path / "run")
     write_tensors(path, {}, {"format": "somebody-else-7"})

@@ -1,4 +1,4 @@
-"""Law 6 the hard way: SIGKILL at moments that nobody chose."""
+"""Law 6 under SIGKILL at random moments."""
 
 import random
 import signal

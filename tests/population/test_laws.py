@@ -112,7 +112,7 @@ def test_order_and_grouping_are_irrelevant(architecture, monkeypatch):
 
 
 class Stop(Exception):
-    """Stands for whatever ends a process."""
+    """Ends a training, as a killed process would."""
 
 
 def interrupted(members, dataset, out, at_step):
@@ -153,7 +153,7 @@ def assert_bit_equal(population: Population, reference: Population):
 
 
 def test_a_resumed_cohort_keeps_its_layout(square, tmp_path, monkeypatch):
-    """A larger grid resumes what was begun in the layout it was begun with, and trains the rest beside it."""
+    """A larger grid resumes a cohort in the layout it was started with, and trains the rest beside it."""
     from axiswise.population import _trainer as loop
 
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
@@ -181,7 +181,7 @@ def test_a_diverging_member_diverges_alone(square):
 
 
 def test_schedules_follow_each_members_own(square):
-    """A schedule of β is the same as changing β by hand in a plain loop; it lives beside constants in one cohort."""
+    """A schedule of β is the same as changing β by hand in a plain loop, also beside constants in one cohort."""
     optimizer = optimizers.Adam(lr=1e-3)
     warm, flat = (
         Member(models.linear(3, 2), objectives.BetaVAE(beta), steps=20, batch=8, optimizer=optimizer)

@@ -219,12 +219,12 @@ def test_a_measure_may_compare_members():
     """As UDR: one call sees the codes of all members, and gives each its own number."""
     square = data.synth_linear(samples=200)
     trained = train(grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=3, seed=range(3)), square)
-    seen = []
+    shapes = []
 
     def likeness(codes):
-        seen.append(codes.shape)
+        shapes.append(codes.shape)
         return torch.stack([torch.corrcoef(torch.stack([codes[i, :, 0], codes[0, :, 0]]))[0, 1] for i in range(3)])
 
     rows = evaluate(trained, square, [likeness], points=100)
-    assert seen == [torch.Size([3, 100, 2])]
+    assert shapes == [torch.Size([3, 100, 2])]
     assert abs(rows[0]["value"] - 1.0) < 1e-6

@@ -1,4 +1,6 @@
-"""Members, grids, and what training tells its caller."""
+"""Members, grids, and what training reports to its caller."""
+
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from axiswise import data, grid, models, objectives, optimizers, train
 from axiswise.distributions import Gaussian
 from axiswise.errors import AxiswiseError
 from axiswise.population import Member, cohorts, device_named
+from axiswise.population.member import Choices
 from axiswise.schedules import Cosine
 
 LINEAR = models.linear(3, 2)
@@ -19,6 +22,14 @@ def test_a_grid_is_the_product_of_its_choices():
     assert len(members) == 12
     assert len({member.address for member in members}) == 12
     assert [member.seed for member in members[:4]] == [0, 1, 2, 0]
+    assert list(Choices.__annotations__) == [field.name for field in fields(Member)]
+
+
+def test_what_is_named_last_varies_fastest():
+    first = grid(seed=range(2), model=LINEAR, objective=BETA, steps=[1, 2])
+    last = grid(model=LINEAR, objective=BETA, steps=[1, 2], seed=range(2))
+    assert [(member.seed, member.steps) for member in first] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert [(member.seed, member.steps) for member in last] == [(0, 1), (1, 1), (0, 2), (1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -51,12 +62,12 @@ def test_bad_requests(square):
             device_named("cuda")
 
 
-def test_history_is_kept_at_the_interval_and_told(square):
-    told = []
+def test_history_is_recorded_at_the_interval_and_reported(square):
+    entries = []
     member = Member(models.linear(3, 2), objectives.BetaVAE(0.5), steps=25, batch=8, history=10)
-    trained = train([member], square, on_history=told.append).trained[0]
+    trained = train([member], square, on_history=entries.append).trained[0]
     assert trained.history["step"].tolist() == [0, 10, 20, 24]
-    assert [entry.step for entry in told] == [0, 10, 20, 24]
+    assert [entry.step for entry in entries] == [0, 10, 20, 24]
     assert set(trained.history) == {
         *("step", "loss", "reconstruction", "kl", "kl_per_latent", "mean_square", "variance", "log_variance")
     }
@@ -64,8 +75,8 @@ def test_history_is_kept_at_the_interval_and_told(square):
         trained.history["loss"], trained.history["reconstruction"] + 0.5 * trained.history["kl"], rtol=1e-6
     )
     np.testing.assert_allclose(trained.history["kl"], trained.history["kl_per_latent"].sum(-1), rtol=1e-5)
-    assert told[0].member == member
-    assert told[0].terms["variance"] == trained.history["variance"][0].tolist()
+    assert entries[0].member == member
+    assert entries[0].terms["variance"] == trained.history["variance"][0].tolist()
 
 
 def test_progress_counts_every_step_of_every_member(square):
@@ -87,12 +98,12 @@ def test_progress_counts_every_step_of_every_member(square):
     assert (counter.total, counter.done, counter.ended) == (54, 54, True)
 
 
-def test_the_same_member_asked_for_twice_is_trained_once(square):
-    told = []
+def test_the_same_member_given_twice_is_trained_once(square):
+    entries = []
     member = Member(LINEAR, BETA, steps=3, history=1)
-    trained = train([member, member], square, on_history=told.append)
+    trained = train([member, member], square, on_history=entries.append)
     assert len(trained) == 2
-    assert len(told) == 3
+    assert len(entries) == 3
 
 
 def test_cohorts_mix_hyperparameters_but_not_programs():
@@ -116,7 +127,7 @@ def test_cohorts_mix_hyperparameters_but_not_programs():
     assert [len(cohort.members) for cohort in cohorts(conv, cpu)] == [1, 1]
 
 
-def test_populations_of_different_models_stand_side_by_side():
+def test_a_population_may_have_different_models():
     square = data.synth_linear(samples=100)
     members = grid(model=[models.linear(3, 2), models.mlp(3, 2)], objective=BETA, steps=2, seed=range(2))
     order = [members[0], members[2], members[1], members[3]]

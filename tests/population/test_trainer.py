@@ -1,4 +1,4 @@
-"""The loop takes any steps: here those of a counter, which is no cohort."""
+"""The loop takes any steps: here those of a counter instead of a cohort."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.population import _trainer as loop
 from axiswise.population._folder import read_training, write_training
 from axiswise.population._program import State
-from axiswise.population._trainer import Course, Training, follow, taken
+from axiswise.population._trainer import Trainer, Training, advance, step_runner
 
 FORMAT = "axiswise-counter-1"
 
@@ -22,7 +22,7 @@ class Rows(NamedTuple):
 class Counting:
     """The input of step n is n itself."""
 
-    def tables(self, numbers):
+    def block(self, numbers):
         return Rows(torch.arange(numbers.start, numbers.stop, dtype=torch.float64))
 
     def inputs(self, row):
@@ -31,20 +31,20 @@ class Counting:
 
 def step(state, number):
     state.weights["sum"].add_(number)
-    state.moments["sum"]["seen"].add_(1)
+    state.moments["sum"]["count"].add_(1)
     return state, {"number": number.clone(), "sums": state.weights["sum"].clone()}
 
 
 def fresh() -> Training:
     zero = torch.zeros(1, 2, dtype=torch.float64)
-    return Training(State({"sum": zero.clone()}, {}, {"sum": {"seen": zero.clone()}}))
+    return Training(State({"sum": zero.clone()}, {}, {"sum": {"count": zero.clone()}}))
 
 
-def course(last: int = 25) -> Course:
-    return Course(lambda state: taken(step, Counting(), state, captured=False), last, 10, 3, 1)
+def trainer(steps: int = 25) -> Trainer:
+    return Trainer(lambda state: step_runner(step, Counting(), state, captured=False), steps, 10, 3, 1)
 
 
-class Told:
+class Counted:
     def __init__(self):
         self.units = 0
 
@@ -58,35 +58,39 @@ class Told:
         pass
 
 
-def test_steps_are_taken_kept_and_told():
-    told, blocks = Told(), []
-    training = follow(
-        course(), fresh(), progress=told, on_block=lambda moment, seen: blocks.append((moment.step, seen))
+def test_steps_are_taken_recorded_and_reported():
+    progress, blocks = Counted(), []
+    training = advance(
+        trainer(),
+        fresh(),
+        progress=progress,
+        on_block=lambda training, reported: blocks.append((training.step, reported)),
     )
     assert training.step == 25
     assert training.recorded == [0, 10, 20, 24]
     assert [entry.item() for entry in training.history["number"]] == [0, 10, 20, 24]
     assert torch.equal(training.state.weights["sum"], torch.full((1, 2), 300.0, dtype=torch.float64))
-    assert told.units == 75
+    assert progress.units == 75
     assert blocks[0] == (1, 0)
     assert blocks[-1][0] == 25
 
 
-def test_a_training_of_any_kind_is_stored_and_goes_on(tmp_path, monkeypatch):
+def test_a_training_of_any_kind_is_stored_and_resumed(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SAVE_SECONDS", -1.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)  # as often as can be
+    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)  # after every block
     monkeypatch.setattr(loop, "LONGEST_BLOCK", 7)
     path = tmp_path / "counter.safetensors"
-    whole = follow(course(), fresh())
-    follow(course(12), fresh(), save=lambda moment: write_training(path, moment, {"format": FORMAT, "of": "a counter"}))
+    whole = advance(trainer(), fresh())
+    about = {"format": FORMAT, "of": "a counter"}
+    advance(trainer(12), fresh(), save=lambda training: write_training(path, training, about))
     resumed = read_training(path, fresh(), FORMAT)
     assert resumed.step == 12
-    resumed.recorded.remove(11)  # which was the last of that course
+    resumed.recorded.remove(11)  # which was the last step of that trainer
     for entries in resumed.history.values():
         del entries[-1]
-    follow(course(), resumed)
+    advance(trainer(), resumed)
     assert torch.equal(resumed.state.weights["sum"], whole.state.weights["sum"])
-    assert torch.equal(resumed.state.moments["sum"]["seen"], whole.state.moments["sum"]["seen"])
+    assert torch.equal(resumed.state.moments["sum"]["count"], whole.state.moments["sum"]["count"])
     assert resumed.recorded == whole.recorded
     for name, entries in whole.history.items():
         np.testing.assert_array_equal(np.stack(resumed.history[name]), np.stack(entries))

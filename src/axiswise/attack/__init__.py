@@ -1,4 +1,4 @@
-"""Small changes of a dataset that make VAEs entangle it: choose whom to foster, learn the change, judge it."""
+"""Small changes of a dataset that make VAEs entangle it: choose members, learn the change, judge it."""
 
 from axiswise.attack._bilevel import Learning
 from axiswise.attack.arms import (

@@ -6,17 +6,17 @@ r"""The bilevel step: decoders follow the change, and the change makes entangled
     L_j = -\mathbb{E}_x\, \mathbb{E}_{z \sim q_j(z | x)} \log p_{\theta_j}(x' \mid z), \quad
     x' = \rho(x + \varepsilon\, m_\psi(w))
 
-The encoders are frozen and see the original x, so that what they say of an observation can be computed once for all.
-One step is three batches for the decoders, and on the last of them, from the same pass, one for the change. The losses
-are those of training, sums over pixels and means over samples.
+The encoders are frozen and receive the original x, so that every posterior is computed once. One step is three batches
+for the decoders, and on the last of them, from the same pass, one for the change. The losses are those of training,
+sums over pixels and means over samples.
 
-Where pixels are black or white, as in dSprites, this can end in one picture for all factors, which fosters nothing:
-logits of decoders that have only seen 0 and 1 are so large that whichever of them follows the change more slowly
-dictates where it goes, until it saturates. There three options help: let the decoders move alone at first
-(`warm_up`), begin with a change that varies with the factors (`start`), since none at all is a saddle of the losses,
-and leave out what pushes all observations alike (`centred`). A shift that all share fosters neither code once the
-decoders have followed it. And which number of the factors the change follows can be given beforehand, a latent of an
-entangled member (`follow`), so that only how it is drawn is learned against decoders that lag.
+Where pixels are black or white, as in dSprites, this can end in one picture for all factors, which favours neither
+code. Decoders trained on 0 and 1 alone have large logits, and the one that follows the change most slowly dictates its
+direction, until it saturates. There three options help. The decoders first move alone (`warm_up`). The initial change
+varies with the factors (`start`), since no change at all is a saddle of the losses. What pushes all observations alike
+is left out (`centred`): a shift that all share favours neither code once the decoders have followed it. Fourth, the
+change can follow a fixed function of the factors, a latent of an entangled member (`follow`), so that only its
+rendering is learned against decoders that lag.
 """
 
 import math
@@ -58,8 +58,8 @@ REFERENCE = Adam(lr=1e-4, beta1=0.9, beta2=0.999, eps=1e-7)
 class Learning:
     """How a change is learned.
 
-    The paper does not say for how many steps, nor whether the change is learned on a batch of its own. Here it is
-    learned on the last of the decoders' three batches, before they have moved on it: one pass gives both gradients.
+    The paper says neither for how many steps, nor whether the change is learned on a batch of its own. Here it is
+    learned on the last of the decoders' three batches, before they are updated on it: one pass gives both gradients.
     `warm_up`, `start`, `follow` and `centred` are ours, for images of black and white pixels; without them it is the
     paper's.
 
@@ -73,16 +73,16 @@ class Learning:
         batch: Observations in a batch.
         samples: Latent samples of each observation, which estimate the stochastic part of the losses.
         decoder_batches: Batches of the decoders for each of the change.
-        warm_up: Steps at the beginning in which decoders move and the change does not.
+        warm_up: First steps, in which decoders are updated and the change is not.
         start: Standard deviation of the first change before its tanh, as `started` scales it; None leaves the initial
-            weights as they are drawn, at which there is nearly no change.
-        follow: Which latent of the first entangled member the change follows, or "mixed" for the one that lies most
-            between two factors: its one number is then what that latent tells of the factors, see `follow`, and stays,
-            while how it is drawn is learned. None learns both.
-        centred: Whether what pushes the change at a pixel is taken less its mean over the batch, so that nothing pushes
-            all observations alike.
-        optimizer: Moves the change; schedules count its steps.
-        decoder_optimizer: Moves the decoders; None is the same.
+            weights as they are drawn, with which there is nearly no change.
+        follow: The latent of the first entangled member that the change follows, or "mixed" for the one most between
+            two factors. Its one number is then the mean of that latent given the factors, and is fixed, while the
+            rendering is learned. None learns both.
+        centred: Whether the gradient by the change at a pixel is taken less its mean over the batch, so that nothing
+            pushes all observations alike.
+        optimizer: Updates the change; schedules count its steps.
+        decoder_optimizer: Updates the decoders; None is the same.
         renderer: How the change is drawn, "convolutional" or "dense"; None is the first where the images allow it.
         hidden: Width of the dense layers of the change.
         seed: Decides its initial weights, the batches and the noise.
@@ -126,20 +126,20 @@ class Learning:
 
     @property
     def interval(self) -> int:
-        """Steps between two entries of the history: about two hundred are kept."""
+        """Steps between two entries of the history, for about two hundred entries."""
         return max(1, self.steps // 200)
 
 
 @dataclass(frozen=True)
 class Bilevel:
-    """The program of one learning: the networks, and where each parameter lies.
+    """The program of one learning: the networks, and the columns of each parameter.
 
     Arguments:
         model: The VAE of the members.
-        decoders: Template modules that the decoders consist of.
+        decoders: Template modules of the decoders.
         pattern: The form of the change.
         network: Its template module.
-        slots: For each group of weights, where its parameters lie.
+        slots: For each group of weights, the columns of its parameters.
         learning: How the change is learned.
         images: Whether observations are reflected back into 0…1.
         count: How many of the decoders are of either kind, k.
@@ -158,7 +158,7 @@ class Bilevel:
 
     @property
     def narrow(self) -> nn.Sequential:
-        """The change's layers up to its one number, which decide what of the factors it follows."""
+        """The change's layers up to its one number, which decide which function of the factors it follows."""
         return nn.Sequential(*list(self.network)[:3])
 
     @property
@@ -168,14 +168,14 @@ class Bilevel:
         return {NETWORK: own, DECODERS: self.learning.decoder_optimizer or own}
 
 
-class Inputs(NamedTuple):
-    """What one step consumes: for each of the decoders' batches, observations, scaled factors and latents.
+class BilevelStepInputs(NamedTuple):
+    """The inputs of one step: for each of the decoders' batches, observations, scaled factors and latents.
 
     Arguments:
         x: Observations.
         factors: Their factors, scaled to −1…1.
         z: Latent samples of every member, the samples of all observations one after another.
-        moves: 1 if the change moves in this step, 0 if the decoders move alone.
+        moves: 1 if the change is updated in this step, 0 if the decoders are updated alone.
         coefficients: The optimizers' coefficients, for the decoders with the batches first.
     """
 
@@ -186,7 +186,7 @@ class Inputs(NamedTuple):
     coefficients: dict[str, dict[str, Tensor]]
 
 
-class Tables(NamedTuple):
+class BilevelBlockInputs(NamedTuple):
     """The inputs of a block of steps before observations are looked up; or, without their first axis, of one step."""
 
     rows: Int[Tensor, "*s b n"]
@@ -196,8 +196,8 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Feed:
-    """The source of the inputs: a pure function of the seed and the step.
+class BilevelBatches:
+    """Inputs of the steps, as a pure function of the seed and the step.
 
     Arguments:
         built: The program.
@@ -213,8 +213,8 @@ class Feed:
     codes: Parameters
     dtype: torch.dtype
 
-    def tables(self, numbers: range) -> Tables:
-        """What the steps of those numbers take; all draws are made in one call."""
+    def block(self, numbers: range) -> BilevelBlockInputs:
+        """The inputs of the steps of those numbers; all draws are made in one call."""
         learning, members = self.built.learning, 2 * self.built.count
         seed = torch.tensor(learning.seed, device=self.dataset.device)
         steps = torch.arange(numbers.start, numbers.stop, device=self.dataset.device)
@@ -226,10 +226,10 @@ class Feed:
             NETWORK: self._coefficients(NETWORK, numbers, 1, 1, after=learning.warm_up),
             DECODERS: self._coefficients(DECODERS, numbers, batches, members),
         }
-        return Tables(index, noise, (steps >= learning.warm_up).to(self.dtype), coefficients)
+        return BilevelBlockInputs(index, noise, (steps >= learning.warm_up).to(self.dtype), coefficients)
 
-    def inputs(self, row: Tables) -> Inputs:
-        """The inputs of one step, from its row of the tables."""
+    def inputs(self, row: BilevelBlockInputs) -> BilevelStepInputs:
+        """The inputs of one step, from its row of a block."""
         x = self.dataset.x(row.rows).to(self.dtype)
         factors = scaled_factors(self.dataset.factors(row.rows), *self.scales).to(self.dtype)
         samples = self.built.learning.samples
@@ -240,14 +240,14 @@ class Feed:
                 for rows, noise in zip(row.rows, row.noise, strict=True)
             ]
         )
-        return Inputs(x, factors, z, row.moves, row.coefficients)
+        return BilevelStepInputs(x, factors, z, row.moves, row.coefficients)
 
     def _coefficients(
         self, group: str, numbers: range, updates: int, rows: int, *, after: int = 0
     ) -> dict[str, Tensor]:
         """Coefficients ``(s, updates, rows, 1)`` of a group: schedules count steps, bias corrections updates.
 
-        The latter count from step `after`, before which the group is not moved.
+        The latter count from step `after`, before which the group is not updated.
         """
         optimizer = self.built.optimizers[group]
         values = {
@@ -264,8 +264,8 @@ class Feed:
         }
 
 
-class Outcome(NamedTuple):
-    """What one batch finds before it moves anything."""
+class BilevelStepResult(NamedTuple):
+    """What one batch computes before it updates anything."""
 
     gradients: dict[str, list[Tensor]]
     losses: Float[Tensor, " p"]
@@ -280,12 +280,12 @@ def differentiate(
     x: Float[Tensor, "n ..."],
     factors: Float[Tensor, "n k"],
     z: Float[Tensor, "p m z"],
-) -> Outcome:
+) -> BilevelStepResult:
     """The decoders' own gradients, from one backward pass through the sum of their losses, and one for the change.
 
     Arguments:
         built: The program.
-        groups: The groups whose gradients are wanted.
+        groups: The groups to differentiate by.
         weights: The weights of each group.
         buffers: The decoders' buffers.
         x: Observations.
@@ -296,14 +296,14 @@ def differentiate(
         group: [view.detach().requires_grad_(group in groups) for view in views(slots, weights[group])]
         for group, slots in built.slots.items()
     }
-    held = {name for name, _ in built.narrow.named_parameters()} if built.learning.follow is not None else set()
+    fixed = {name for name, _ in built.narrow.named_parameters()} if built.learning.follow is not None else set()
     own = {
-        f"{slot.module}.{slot.name}": leaf.detach().squeeze(0) if slot.name in held else leaf.squeeze(0)
+        f"{slot.module}.{slot.name}": leaf.detach().squeeze(0) if slot.name in fixed else leaf.squeeze(0)
         for slot, leaf in zip(built.slots[NETWORK], leaves[NETWORK], strict=True)
     }
     drawn = bind({NETWORK: built.network}, own, {})[NETWORK](factors)
-    seen = moved(x, built.learning.epsilon * drawn, images=built.images)
-    changed = seen.repeat(built.learning.samples, *(1 for _ in x.shape[1:]))
+    changed = moved(x, built.learning.epsilon * drawn, images=built.images)
+    targets = changed.repeat(built.learning.samples, *(1 for _ in x.shape[1:]))
 
     def one(leaves: list[Tensor], buffers: dict[str, Tensor], z: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         parameters = {
@@ -311,15 +311,15 @@ def differentiate(
         }
         updated = {name: buffer.clone() for name, buffer in buffers.items()}
         networks = Networks(built.model, bind(built.decoders, parameters, updated))
-        return -networks.likelihood.log_density(changed, networks.decode(z)).mean(), updated
+        return -networks.likelihood.log_density(targets, networks.decode(z)).mean(), updated
 
     mapped = vmap(one) if built.stacked else _one_after_another(one)
     losses, updated = mapped(leaves[DECODERS], buffers, z)
     entangled, disentangled = losses[: built.count].mean(), losses[built.count :].mean()
     gap = entangled - disentangled
     if built.learning.centred and NETWORK in groups:
-        (force,) = torch.autograd.grad(gap, seen, retain_graph=True)
-        gap = (seen * (force - force.mean(0))).sum()  # its gradient is the force without its mean
+        (force,) = torch.autograd.grad(gap, changed, retain_graph=True)
+        gap = (changed * (force - force.mean(0))).sum()  # its gradient is the force without its mean
     minimised = {DECODERS: losses.sum(), NETWORK: gap}
     gradients = {
         group: list(
@@ -329,7 +329,7 @@ def differentiate(
         )
         for group in groups
     }
-    return Outcome(gradients, losses.detach(), updated)
+    return BilevelStepResult(gradients, losses.detach(), updated)
 
 
 def _one_after_another(one: Callable[..., Any]) -> Callable[..., Any]:
@@ -344,8 +344,8 @@ def _one_after_another(one: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_step(
-    built: Bilevel, state: State, inputs: Inputs, precision: Precision | None = None
-) -> Callable[[State, Inputs], tuple[State, dict[str, Tensor]]]:
+    built: Bilevel, state: State, inputs: BilevelStepInputs, precision: Precision | None = None
+) -> Callable[[State, BilevelStepInputs], tuple[State, dict[str, Tensor]]]:
     """A function that takes one step: (state, inputs) → (state, terms).
 
     The state passed in is donated: its tensors are updated in place and returned.
@@ -354,11 +354,11 @@ def make_step(
         built: The program.
         state: A state of the shapes, type and device to come; it is not changed here.
         inputs: Inputs of the shapes to come.
-        precision: What products are computed in on the fast path; None is the plain path.
+        precision: Type of products on the fast path; None is the plain path.
     """
     example = (state.weights, state.buffers, inputs.x[0], inputs.factors[0], inputs.z[0])
 
-    def recorded(groups: tuple[str, ...]) -> Callable[..., Outcome]:
+    def recorded(groups: tuple[str, ...]) -> Callable[..., BilevelStepResult]:
         if precision is None:
             return traced(partial(differentiate, built, groups), example)
         with Accelerated(precision):
@@ -370,12 +370,12 @@ def make_step(
     slices = {group: views(slots, gradient[group]) for group, slots in built.slots.items()}
 
     @torch.no_grad()
-    def step(state: State, inputs: Inputs) -> tuple[State, dict[str, Tensor]]:
+    def step(state: State, inputs: BilevelStepInputs) -> tuple[State, dict[str, Tensor]]:
         losses = inputs.x.new_empty(0)
         for batch in range(batches):
             replay = alone if alone is not None and batch < batches - 1 else both
-            found = replay(state.weights, state.buffers, inputs.x[batch], inputs.factors[batch], inputs.z[batch])
-            for group, parts in found.gradients.items():
+            result = replay(state.weights, state.buffers, inputs.x[batch], inputs.factors[batch], inputs.z[batch])
+            for group, parts in result.gradients.items():
                 for view, part in zip(slices[group], parts, strict=True):
                     view.copy_(part)
                 if group == NETWORK:
@@ -383,9 +383,9 @@ def make_step(
                 row = batch if group == DECODERS else 0
                 factors = {name: factor[row] for name, factor in inputs.coefficients[group].items()}
                 built.optimizers[group].update(state.weights[group], gradient[group], state.moments[group], factors)
-            for name, buffer in found.buffers.items():
+            for name, buffer in result.buffers.items():
                 state.buffers[name].copy_(buffer)
-            losses = found.losses
+            losses = result.losses
         entangled, disentangled = losses[: built.count].mean(), losses[built.count :].mean()
         terms = {"entangled": entangled, "disentangled": disentangled, "gap": entangled - disentangled}
         return state, {**terms, "reconstruction": losses}

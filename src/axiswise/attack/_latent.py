@@ -1,4 +1,4 @@
-"""One latent of a member as a function of the factors: what a change can be made to follow."""
+"""One latent of a member as a function of the factors, which a change can follow."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,14 +20,14 @@ def following(
     factors: Float[Tensor, "n k"],
     latent: Float[Tensor, " n"],
 ) -> dict[str, Tensor]:
-    r"""Weights with which a network is what a latent tells of the factors, less its mean.
+    r"""Weights with which a network is the conditional mean of a latent given the factors, less its mean.
 
     .. math:: s(w) = \mathbb{E}[z_j \mid w] - \bar z_j = \arg\min_s \mathbb{E}\, (s(w) + \bar z_j - z_j)^2, \qquad
         \bar z_j = \mathbb{E}\, z_j
 
-    An image that changes with s shows one coordinate of the member's own: whoever has to tell that coordinate
-    precisely, and pays for every latent that does, is best served by a latent along it. The minimum is sought by Adam
-    on all observations at once, with kinks of the first layer spread over the factors.
+    An image that changes with s shows one coordinate of the member. A model that must encode that coordinate precisely,
+    and pays for every latent it uses, does best with a latent along it. Adam finds the minimum on all observations at
+    once, with the kinks of the first layer spread over the factors.
 
     Arguments:
         network: The layers up to the one number, a linear one first.
@@ -62,7 +62,7 @@ def following(
 
 
 def most_mixed(codes: Float[Tensor, "n z"], factors: Num[Tensor, "n k"], kinds: Sequence[Kind]) -> int:
-    r"""The latent that tells most of a second factor: an axis that lies between two of them.
+    r"""The latent with the most information on a second factor: an axis between two of them.
 
     .. math:: \arg\max_j\ \operatorname{second}_k \frac{I(f_k; z_j)}{H(f_k)}
 

@@ -1,4 +1,4 @@
-"""Who is attacked, and who is trained on the changed data: the six objectives of the paper with its weights."""
+"""The members that are attacked and those trained on changed data: the paper's six objectives with its weights."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from axiswise.objectives import PCL, Autoencoder, BetaTCVAE, BetaVAE, FactorVAE,
 from axiswise.optimizers import Adam
 from axiswise.population import Member, grid
 
-LOOKED_AT = 256  # images that say whether pixels are black and white
+SAMPLED_IMAGES = 256  # that decide whether pixels are black and white
 PIXELS = 64 * 64  # of the images that the published weights are for
 OBJECTIVES = ("beta-vae", "factor-vae", "beta-tcvae", "slow-vae", "pcl", "autoencoder")
 
@@ -94,9 +94,9 @@ def arms(
     """Members of several objectives by name, as `judge` takes them.
 
     Arguments:
-        dataset: What they will be trained on.
-        steps: How long.
-        seeds: A member of each objective for each of them.
+        dataset: The dataset to train on.
+        steps: Training steps.
+        seeds: One member of each objective for each seed.
         objectives: Names of objectives.
 
     Example:
@@ -115,18 +115,18 @@ def arms(
 
 
 def to_choose_from(dataset: FactorDataset, *, steps: int, seeds: Sequence[int]) -> list[Member]:
-    """Restarts of the β-VAE that will be judged, to choose from. Give them seeds of their own."""
+    """Restarts of the β-VAE that is judged, to choose from. Their seeds must differ from those of the judgement."""
     return restarts(dataset, BetaVAE(published_weights(dataset).beta), steps=steps, seeds=seeds)
 
 
 def learning_for(dataset: FactorDataset, epsilon: float, *, steps: int) -> Learning:
-    """How to learn a change of a dataset of which no more is known: the paper's way, ten times as fast.
+    """Default settings to learn a change of any dataset: the paper's, at ten times its learning rate.
 
-    Images of black and white pixels need help, for which see `attack.bilevel`: there the change follows the latent of
-    the entangled member that mixes two factors most.
+    Images of black and white pixels need the further options of `Learning`: there the change follows the latent of the
+    entangled member that mixes two factors most.
 
     Arguments:
-        dataset: What is changed.
+        dataset: The dataset to change.
         epsilon: The most that any value is changed by.
         steps: Steps of the change.
 
@@ -136,7 +136,7 @@ def learning_for(dataset: FactorDataset, epsilon: float, *, steps: int) -> Learn
         True
     """
     rate = Adam(lr=1e-3, eps=1e-7)
-    x = dataset.x(dataset.sample(min(len(dataset), LOOKED_AT)))
+    x = dataset.x(dataset.sample(min(len(dataset), SAMPLED_IMAGES)))
     if bool(((x == 0) | (x == 1)).all()):
         return Learning(
             epsilon, steps=steps, warm_up=steps // 15, start=0.5, follow="mixed", centred=True, optimizer=rate

@@ -19,7 +19,7 @@ class Attack(NamedTuple):
 
     Arguments:
         population: The members that were trained on the original.
-        choice: Their ranking, and which of them the change fosters and hinders.
+        choice: Their ranking, and which of them the change favours and disfavours.
         learned: The change.
     """
 
@@ -46,31 +46,31 @@ def attack(
     """Finds how VAEs entangle a dataset, and learns a small change of it that makes them do so.
 
     Members are trained on the dataset, ranked by how disentangled they are, and a change is learned that makes the
-    codes of the least disentangled cheaper to decode than those of the most disentangled. What can be refused is
-    refused before anything is trained.
+    codes of the least disentangled cheaper to decode than those of the most disentangled. Arguments are checked before
+    anything is trained.
 
     ::
 
         population/          the run folder of the members
         change.safetensors   the learned change, which `load_change` reads
-        learning.safetensors the state of the learning on its way
+        learning.safetensors the state of unfinished learning
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, sections
         4.2 to 4.4.
 
     Arguments:
-        dataset: What is attacked, with its factors.
-        members: What is trained on it: restarts of a β-VAE with as many latents as there are factors.
+        dataset: The dataset to attack, with its factors.
+        members: Members to train on it: restarts of a β-VAE with as many latents as there are factors.
         learning: How the change is learned; epsilon is its size.
-        count: How many members of either kind take part, k: 1 for dSprites, 4 for Shapes3D.
-        by: What ranks members, "mig" or "udr".
+        count: Number of members of either kind, k: 1 for dSprites, 4 for Shapes3D.
+        by: The score that ranks members, "mig" or "udr".
         apart: By how much the scores of both kinds must differ; see `choose`.
-        out: A folder; the same call resumes, bit for bit. None keeps everything in memory.
-        device: "cpu", "cuda", …; None is where the dataset lies.
+        out: A folder; the same call resumes, bit for bit. None stores nothing.
+        device: "cpu", "cuda", …; None is the dataset's device.
         dtype: Floating-point type of weights and computation.
-        precision: On CUDA, what products are computed in.
-        progress: Told how far training and learning are.
+        precision: On CUDA, the type of products.
+        progress: Receives how far training and learning are.
         log: Called with the ranking.
 
     Example:

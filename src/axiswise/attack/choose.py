@@ -15,10 +15,10 @@ class Ranked(NamedTuple):
     """A member's place in a ranking.
 
     Arguments:
-        position: Where it stands in the population.
+        position: Its position in the population.
         seed: Its seed.
         score: Its score; None if it has none.
-        active: Active latents; None if they cannot be told.
+        active: Number of active latents; None if it is unknown.
         set_aside: Why it was set aside; None if it was not.
     """
 
@@ -60,7 +60,7 @@ def choose(
     """Ranks members by how disentangled they are, and chooses the first and the last.
 
     Members that diverged are set aside, and over-pruned ones, which have fewer active latents (E σ² < 0.8) than there
-    are factors: they are low on any score, but not because their latents are rotated.
+    are factors: they score low, but not because their latents are rotated.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, sections
@@ -68,12 +68,12 @@ def choose(
 
     Arguments:
         population: The members.
-        dataset: What they were trained on.
+        dataset: The dataset they were trained on.
         count: How many to choose from either end, k.
         by: "mig"; or "udr", which needs no factors. None is MIG where the dataset has factors.
-        apart: By how much the lowest score of the disentangled must exceed the highest of the entangled. There is
-            nothing to foster in members that are all alike.
-        points: How many points of the dataset to rank at.
+        apart: By how much the lowest score of the disentangled must exceed the highest of the entangled. Members that
+            are all alike cannot be attacked.
+        points: Number of points of the dataset to rank at.
         seed: Decides which points.
 
     Raises:
@@ -110,11 +110,11 @@ def choose(
         if reason is None and active["value"] is not None and active["value"] < needed:
             reason = f"over-pruned: {active['value']} active latents, {needed} factors"
         found.append(Ranked(position, score["seed"], score["value"], active["value"], reason))
-    aside = tuple(ranked for ranked in found if ranked.set_aside is not None)
+    set_aside = tuple(ranked for ranked in found if ranked.set_aside is not None)
     ranking = tuple(
         sorted((ranked for ranked in found if ranked.set_aside is None), key=lambda ranked: -(ranked.score or 0.0))
     )
-    choice = Choice((), (), ranking, aside, by)
+    choice = Choice((), (), ranking, set_aside, by)
     if len(ranking) < 2 * count:
         raise AxiswiseError(
             f"An attack with {count} members of either kind needs {2 * count} that trained and have an active latent "
@@ -125,9 +125,9 @@ def choose(
     gap = min(ranked.score or 0.0 for ranked in best) - max(ranked.score or 0.0 for ranked in worst)
     if gap < apart:
         raise AxiswiseError(
-            f"The disentangled members must score at least {apart:g} more than the entangled ones, or there is nothing "
-            f"to foster. Got {gap:.3f}. Train more members, train them for longer, or vary β; or lower `apart`.\n"
-            f"{table(choice)}"
+            f"The disentangled members must score at least {apart:g} more than the entangled ones: there is no attack "
+            f"on members that are alike. Got {gap:.3f}. Train more members, train them for longer, or vary β; or lower "
+            f"`apart`.\n{table(choice)}"
         )
     return choice._replace(
         disentangled=tuple(ranked.position for ranked in best), entangled=tuple(ranked.position for ranked in worst)

@@ -1,4 +1,4 @@
-"""Is the change to blame? The same members on the original, the changed and a noisy dataset."""
+"""The effect of a change: the same members on the original, the changed and a noisy dataset."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,7 +23,7 @@ Arms = Mapping[str, Sequence[Member]]
 
 
 class Verdict(NamedTuple):
-    """What became of one arm: a score's mean on each dataset, and how far it dropped.
+    """The result of one arm: a score's mean on each dataset, and how far it dropped.
 
     Arguments:
         arm: The arm.
@@ -64,9 +64,9 @@ def judgement(
     Arguments:
         dataset: Makes the original.
         change: Makes the change; it is called when the first run on the changed dataset begins.
-        arms: What is trained on each.
+        arms: The members to train on each.
         epsilon: Amplitude of the noise, that of the change.
-        measures: What is measured.
+        measures: The measures.
         seed: Seed of the noise.
 
     Example:
@@ -106,7 +106,7 @@ def judge(
     progress: Progress | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> list[Verdict]:
-    """Trains and measures every arm on the three datasets, into a study folder, and says how far a score dropped.
+    """Trains and measures every arm on the three datasets, in a study folder, and returns how far a score dropped.
 
     The same call resumes. `axiswise report` draws the folder.
 
@@ -115,11 +115,11 @@ def judge(
         change: The change; the noise has its epsilon.
         arms: Members by the name of their arm.
         out: The study folder.
-        measures: What is measured.
-        score: The measure that verdicts are about, by the name its rows have.
+        measures: The measures.
+        score: The measure of the verdicts, by its name in the rows.
         device: Where to train.
-        precision: What products are computed in on CUDA.
-        progress: Told how far the training of each run is.
+        precision: Type of products on CUDA.
+        progress: Receives how far the training of each run is.
         log: Called with a line for each run that begins.
     """
 
@@ -138,11 +138,11 @@ def judge(
 
 
 def verdicts(folder: str | Path, score: str = "mig") -> list[Verdict]:
-    """What the records of a judgement say of each arm.
+    """The verdict on each arm, from the records of a judgement.
 
     Arguments:
         folder: The study folder.
-        score: The measure, by the name its rows have.
+        score: The measure, by its name in the rows.
 
     Raises:
         AxiswiseError: If there is no arm that was measured on all three datasets.
@@ -152,7 +152,7 @@ def verdicts(folder: str | Path, score: str = "mig") -> list[Verdict]:
         files = {variant: records_file(folder / arm / variant) for variant in VARIANTS}
         if not all(file.exists() for file in files.values()):
             continue
-        # By member: one that was measured again counts once, as it was measured last.
+        # By member: of one that was measured twice, the last value counts.
         values = {
             variant: list({row["member"]: row["value"] for row in read_rows(file) if row["measure"] == score}.values())
             for variant, file in files.items()

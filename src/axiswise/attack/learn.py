@@ -1,4 +1,4 @@
-"""A change learned from beginning to end: what is attacked, where it starts, and the folder it is kept in."""
+"""A change learned from start to end: the attacked members, the initial state, and the folder."""
 
 import math
 from collections.abc import Mapping
@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils import _pytree as pytree
 
-from axiswise.attack._bilevel import DECODERS, Bilevel, Feed, Learning, make_step
+from axiswise.attack._bilevel import DECODERS, Bilevel, BilevelBatches, Learning, make_step
 from axiswise.attack._latent import following, most_mixed
 from axiswise.attack.choose import Choice
 from axiswise.attack.manipulation import (
@@ -33,14 +32,14 @@ from axiswise.population import Population, Precision, Progress, RunFolder, Trai
 from axiswise.population._cohort import stacking_pays
 from axiswise.population._folder import LOCK, read_training, write_training
 from axiswise.population._program import State, slots_of, views
-from axiswise.population._trainer import Course, Steps, Training, follow, taken
+from axiswise.population._trainer import StepRunner, Trainer, Training, advance, first_inputs, step_runner
 from axiswise.records import describe, read_about
 from axiswise.shapes import Int, Tensor
 
 LEARNING = "axiswise-learning-1"
 POPULATION, FINISHED, UNFINISHED = "population", "change.safetensors", "learning.safetensors"
 ENCODED_AT_ONCE = 1 << 22  # numbers of observations: 16 MB in float32
-LOOKED_AT = 1 << 22  # numbers of a dataset that its range is read from
+CHECKED = 1 << 22  # numbers of a dataset that its range is read from
 FOLLOWED_AT = 8192  # observations that the latent to follow is read from
 STARTED_AT = 1024  # observations whose factors scale the first change
 
@@ -49,7 +48,7 @@ class Learned(NamedTuple):
     """A learned change, and how it was learned.
 
     Arguments:
-        change: What to give to ``data.manipulated``.
+        change: The change, an argument of ``data.manipulated``.
         history: "step", "entangled" and "disentangled" (mean losses of either kind), "gap" (their difference, which the
             change minimises) and "reconstruction" (of each decoder, the entangled first).
         seconds: Time spent.
@@ -76,15 +75,15 @@ def learn(
 
     Arguments:
         population: Members that were trained on the dataset.
-        dataset: What is changed, with its factors.
-        choice: Which of them are fostered and which are hindered, as `choose` found.
-        learning: How.
-        out: A folder. The change is kept there as ``change.safetensors``, and the state on its way is saved every few
-            seconds: the same call after an interruption goes on bit for bit. None keeps everything in memory.
-        device: "cpu", "cuda", …; None is where the dataset lies.
+        dataset: The dataset to change, with its factors.
+        choice: Which of them the change favours and disfavours, from `choose`.
+        learning: How the change is learned.
+        out: A folder. The change is stored there as ``change.safetensors``, and the unfinished state is saved every few
+            seconds: the same call after an interruption resumes bit for bit. None stores nothing.
+        device: "cpu", "cuda", …; None is the dataset's device.
         dtype: Floating-point type of weights and computation.
-        precision: On CUDA, what products are computed in; None is "fp32", since small differences of losses count.
-        progress: Told how far it is, in steps.
+        precision: On CUDA, the type of products; None is "fp32", since small differences of losses count.
+        progress: Receives how far it is, in steps.
 
     Raises:
         AxiswiseError: If the dataset has fewer than two factors, if epsilon could flatten it, or if the members cannot
@@ -115,25 +114,25 @@ def learn(
             f'`follow` must be a latent of the attacked members, 0 to {attacked.model.latents - 1}, or "mixed", or '
             f"None. Got {learning.follow!r}."
         )
-    asked = _asked(attacked, dataset, learning, dtype, precision)
+    arguments = _arguments(attacked, dataset, learning, dtype, precision)
     if out is None:
-        return _learned(attacked, dataset, learning, asked, dtype, precision, None, progress)
+        return _learned(attacked, dataset, learning, arguments, dtype, precision, None, progress)
     folder = Path(out)
     check_folder(folder)
     with RunFolder(folder).locked():
         finished = folder / FINISHED
         if finished.exists():
             change, history = read_change(finished)
-            _refuse_other(finished, change.arguments, asked)
+            _refuse_other(finished, change.arguments, arguments)
             return Learned(_on(change, dataset.device), history, float(history.pop("seconds")))
-        return _learned(attacked, dataset, learning, asked, dtype, precision, folder, progress)
+        return _learned(attacked, dataset, learning, arguments, dtype, precision, folder, progress)
 
 
 def check_attack(dataset: FactorDataset, epsilon: float) -> None:
     """Raises unless the dataset can be attacked with a change of that size, before anything is trained.
 
     It needs two factors. And epsilon must be less than half the range of the values (0.5 for images from black to
-    white): with half of it, every value can be moved to the middle, and nothing is left of the observations.
+    white): with half of it, every value can be moved to the middle, which erases the observations.
 
     Example:
         >>> from axiswise.data import small_sprites
@@ -146,19 +145,19 @@ def check_attack(dataset: FactorDataset, epsilon: float) -> None:
         raise AxiswiseError(
             f"`epsilon` must be positive and finite: it is the most that any value is changed by. Got {epsilon}."
         )
-    count = min(len(dataset), max(1, LOOKED_AT // dataset.numel))
+    count = min(len(dataset), max(1, CHECKED // dataset.numel))
     rows = torch.arange(count, device=dataset.device) if count == len(dataset) else dataset.sample(count)
     low, high = (bound.item() for bound in dataset.x(rows).aminmax())
     if epsilon >= (high - low) / 2:
         raise AxiswiseError(
             f"`epsilon` must be less than half the range of the observations' values, {(high - low) / 2:.4g}: with "
-            f"that much every value could be moved to the middle, and nothing would be left to see. Got {epsilon}. "
+            f"that much every value could be moved to the middle, which erases the images. Got {epsilon}. "
             "The paper takes 0.1 and 0.175."
         )
 
 
 def check_folder(folder: Path) -> None:
-    """Raises if a folder holds something else than an attack.
+    """Raises if a folder contains anything but an attack.
 
     Example:
         >>> import tempfile
@@ -169,8 +168,8 @@ def check_folder(folder: Path) -> None:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: ... is not the folder of an attack: ... Choose another `out`.
     """
-    held = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if held - {LOCK} and not held & {POPULATION, FINISHED, UNFINISHED}:
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if names - {LOCK} and not names & {POPULATION, FINISHED, UNFINISHED}:
         raise AxiswiseError(
             f"{folder} is not the folder of an attack: it has none of {POPULATION}/, {UNFINISHED} and {FINISHED}, but "
             "is not empty. Choose another `out`."
@@ -179,7 +178,7 @@ def check_folder(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Attacked:
-    """The members that take part, the entangled ones first.
+    """The attacked members, the entangled ones first.
 
     Arguments:
         population: The members.
@@ -204,13 +203,13 @@ def _learned(
     attacked: Attacked,
     dataset: FactorDataset,
     learning: Learning,
-    asked: dict[str, Any],
+    arguments: dict[str, Any],
     dtype: torch.dtype,
     precision: Precision | None,
     folder: Path | None,
     progress: Progress | None,
 ) -> Learned:
-    """Learns the change, from wherever it stands in the folder, and stores it there."""
+    """Learns the change, from the state in the folder if there is one, and stores it there."""
     built = _built(attacked, dataset, learning)
     scales = ranges(dataset)
     codes = _encoded(attacked.population, dataset, dtype)
@@ -218,27 +217,26 @@ def _learned(
     unfinished = folder / UNFINISHED if folder else None
     if unfinished and unfinished.exists():
         about = read_about(unfinished, LEARNING)
-        _refuse_other(unfinished, about["asked"], asked)
+        _refuse_other(unfinished, about["asked"], arguments)
         training, threads = read_training(unfinished, training, LEARNING), about["threads"]
     if progress:
         progress.begin("learning the change", learning.steps)
         progress.advance(training.step)
-    feed = Feed(built, dataset, scales, codes, dtype)
+    batches = BilevelBatches(built, dataset, scales, codes, dtype)
 
-    def steps(state: State) -> Steps:
-        first = feed.inputs(pytree.tree_map(lambda table: table[0], feed.tables(range(1))))
-        step = make_step(built, state, first, precision)
-        return taken(step, feed, state, captured=precision is not None and dataset.device.type == "cuda")
+    def make_runner(state: State) -> StepRunner:
+        step = make_step(built, state, first_inputs(batches), precision)
+        return step_runner(step, batches, state, captured=precision is not None and dataset.device.type == "cuda")
 
-    def save(moment: Training) -> None:
+    def save(training: Training) -> None:
         assert unfinished is not None
-        write_training(unfinished, moment, {"format": LEARNING, "asked": asked, "threads": threads})
+        write_training(unfinished, training, {"format": LEARNING, "asked": arguments, "threads": threads})
 
-    course = Course(steps, learning.steps, learning.interval, 1, threads)
-    follow(course, training, save=save if folder else None, progress=progress)
+    trainer = Trainer(make_runner, learning.steps, learning.interval, 1, threads)
+    advance(trainer, training, save=save if folder else None, progress=progress)
     if progress:
         progress.end()
-    learned = _finished(built, feed, training, asked)
+    learned = _finished(built, batches, training, arguments)
     if folder and unfinished:
         seconds = np.array(learned.seconds)
         save_change(folder / FINISHED, learned.change, {**learned.history, "seconds": seconds})
@@ -292,8 +290,8 @@ def _start(
             ]
         ).to(device, dtype),
     }
-    held = [name for name in attacked.trained[0].buffers if name.partition(".")[0] in built.decoders]
-    buffers = {name: torch.stack([trained.buffers[name] for trained in attacked.trained]).clone() for name in held}
+    names = [name for name in attacked.trained[0].buffers if name.partition(".")[0] in built.decoders]
+    buffers = {name: torch.stack([trained.buffers[name] for trained in attacked.trained]).clone() for name in names}
     return State(weights, buffers, {group: built.optimizers[group].start(own) for group, own in weights.items()})
 
 
@@ -306,7 +304,7 @@ def _following(
     initial: Mapping[str, Tensor],
     dtype: torch.dtype,
 ) -> dict[str, Tensor]:
-    """Weights of the change up to its one number, with which it follows a latent of the first entangled member."""
+    """Weights of the change up to its one number, which follows a latent of the first entangled member."""
     rows = integers(seed, "attack follow", 0, (FOLLOWED_AT,), len(dataset))[0]
     # Parameters are a named tuple of their posterior's own fields, which pyright cannot know.
     own = type(codes)(*(part[0, rows] for part in codes))  # pyright: ignore
@@ -328,8 +326,8 @@ def _encoded(population: Population, dataset: FactorDataset, dtype: torch.dtype)
     return type(parts[0])(*(torch.cat(stack, 1).to(dtype) for stack in zip(*parts, strict=True)))  # pyright: ignore
 
 
-def _finished(built: Bilevel, feed: Feed, training: Training, asked: dict[str, Any]) -> Learned:
-    """The change as others can use it, in float32."""
+def _finished(built: Bilevel, batches: BilevelBatches, training: Training, arguments: dict[str, Any]) -> Learned:
+    """The change in float32, with its history."""
     slots = built.slots[NETWORK]
     own = views(slots, training.state.weights[NETWORK])
     if not all(bool(part.isfinite().all()) for part in own):
@@ -338,8 +336,8 @@ def _finished(built: Bilevel, feed: Feed, training: Training, asked: dict[str, A
             f"{built.learning.optimizer}. Lower the learning rate."
         )
     tensors = {slot.name: part[0].detach().float().clone() for slot, part in zip(slots, own, strict=True)}
-    tensors |= feed.scales._asdict()
-    change = Change("learned", float(built.learning.epsilon), built.pattern, tensors, asked)
+    tensors |= batches.scales._asdict()
+    change = Change("learned", float(built.learning.epsilon), built.pattern, tensors, arguments)
     history = {name: np.stack(entries) for name, entries in training.history.items()}
     return Learned(change, {"step": np.array(training.recorded), **history}, training.seconds)
 
@@ -368,10 +366,10 @@ def _attacked(population: Population, choice: Choice) -> Attacked:
     return Attacked(chosen, len(choice.entangled))
 
 
-def _asked(
+def _arguments(
     attacked: Attacked, dataset: FactorDataset, learning: Learning, dtype: torch.dtype, precision: Precision | None
 ) -> dict[str, Any]:
-    """What determines a change, as JSON."""
+    """Everything that determines a change, as JSON."""
     addresses = [trained.member.address for trained in attacked.trained]
     return {
         "learning": describe(learning),
@@ -383,13 +381,13 @@ def _asked(
     }
 
 
-def _refuse_other(path: Path, found: Mapping[str, Any], asked: dict[str, Any]) -> None:
-    """Raises if a file belongs to another learning than the one asked for."""
-    for name, value in asked.items():
+def _refuse_other(path: Path, found: Mapping[str, Any], arguments: dict[str, Any]) -> None:
+    """Raises if a file belongs to a learning with other arguments."""
+    for name, value in arguments.items():
         if found.get(name) != value:
             raise AxiswiseError(
-                f"{path} was learned with {name} {found.get(name)}. Got {value}. Choose another `out`, or ask for what "
-                "the folder holds."
+                f"{path} was learned with {name} {found.get(name)}. Got {value}. Choose another `out`, or learn with "
+                "the same as before."
             )
 
 

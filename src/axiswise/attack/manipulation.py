@@ -1,4 +1,4 @@
-"""The network that draws the change: factors in, one number in between, an image out; and the file it is kept in."""
+"""The network that draws the change, from factors through one number to an image; and its file."""
 
 import math
 from collections.abc import Mapping
@@ -33,15 +33,14 @@ class Manipulation:
         s(w) = v^\top \mathrm{relu}(V \tilde w + c) + b \in \mathbb{R}, \qquad
         \tilde w = 2\, \frac{w - w_{\min}}{w_{\max} - w_{\min}} - 1
 
-    What it draws depends on the factors alone, and on them only through s: it can add variance along one curve of the
+    The change depends on the factors alone, and on them only through s: it can add variance along one curve of the
     factors' space, and no more. Levels are scaled to −1…1, the first to the last; values of continuous factors between
-    the least and the largest of the dataset. Angles and circular levels are taken as they are counted, so that the
-    change jumps where they close. s has no activation: the paper does not say which, and a single ReLU that dies takes
-    everything with it.
+    the least and the largest of the dataset. Angles and circular levels are not wrapped, so that the change jumps where
+    they close. s has no activation: the paper does not say which, and one dead ReLU would make the change constant.
 
     For images whose sides are multiples of 16 the renderer is the reference convolutional decoder (dense 256, dense
     64 × h/16 × w/16, transposed convolutions 64, 32, 32 of 4 × 4 and stride 2; at 64 × 64 it is that of
-    :func:`~axiswise.models.conv64`); for other observations, or when asked for, dense layers of 256 and 256.
+    :func:`~axiswise.models.conv64`); for other observations, or on request, dense layers of 256 and 256.
 
     It is called as the pattern of a :class:`~axiswise.data.Change`: with its tensors and factors.
 
@@ -124,21 +123,21 @@ class Manipulation:
 def started(
     network: nn.Sequential, initial: Mapping[str, Tensor], factors: Float[Tensor, "n k"], size: float
 ) -> dict[str, Tensor]:
-    """Weights to start from, at which what is drawn varies with the factors.
+    """Initial weights with which the change varies with the factors.
 
-    Initial weights of a decoder draw nearly nothing here, and nearly the same for all factors: every layer makes what
-    passes through the single number smaller. So layer after layer is scaled, such that over the given factors its
-    values have standard deviation 1, and those of the last, before the tanh, that of `size`. The layer that the number
-    enters has its kinks spread over −2…2.
+    With the usual initial weights the change is nearly zero, and nearly the same for all factors: every layer shrinks
+    what passes through the single number. So the layers are scaled one by one: over the given factors the values of
+    each have standard deviation 1, and those of the last, before the tanh, that of `size`. The layer after the single
+    number has its kinks spread over −2…2.
 
     References:
         Mishkin and Matas, *All you need is a good init*, ICLR 2016, algorithm 1, which scales layers alike.
 
     Arguments:
-        network: What `Manipulation.build` gives.
+        network: The network of `Manipulation.build`.
         initial: Its weights before they are scaled.
         factors: Scaled factors of some observations.
-        size: Standard deviation of what is drawn, before the tanh.
+        size: Standard deviation of the change, before the tanh.
 
     Example:
         >>> network, factors = Manipulation(3, (1, 16, 16), "convolutional").build(), 2 * torch.rand(256, 3) - 1
@@ -165,7 +164,7 @@ def manipulation(dataset: FactorDataset, renderer: Renderer | None = None, *, hi
     """The network that suits a dataset.
 
     Arguments:
-        dataset: What it will change.
+        dataset: The dataset to change.
         renderer: "convolutional", "dense", or None for the first where the images allow it.
         hidden: Width of the dense layers.
 
@@ -180,7 +179,7 @@ def manipulation(dataset: FactorDataset, renderer: Renderer | None = None, *, hi
 
 
 def check_factors(dataset: FactorDataset) -> None:
-    """Raises unless a change of the dataset could entangle anything: unless it has two factors that vary.
+    """Raises unless the dataset has two factors that vary, which a change could entangle.
 
     Example:
         >>> from axiswise.data import arrays
@@ -198,7 +197,7 @@ def check_factors(dataset: FactorDataset) -> None:
 
 
 class Ranges(NamedTuple):
-    """How factors are scaled: the least value of each, and how far the largest lies above it."""
+    """The scale of the factors: the least value of each, and the difference from it to the largest."""
 
     low: Float[Tensor, " k"]
     span: Float[Tensor, " k"]
@@ -244,7 +243,7 @@ def save_change(path: str | Path, change: Change, history: Mapping[str, np.ndarr
     Arguments:
         path: The file.
         change: A change whose pattern is a `Manipulation`.
-        history: Arrays to keep with it, such as the losses while it was learned.
+        history: Arrays to store with it, such as the losses while it was learned.
 
     Example:
         >>> import tempfile
@@ -256,7 +255,7 @@ def save_change(path: str | Path, change: Change, history: Mapping[str, np.ndarr
     if not isinstance(change.pattern, Manipulation):
         raise AxiswiseError(
             "Only a change that was learned can be stored: its pattern is a Manipulation, which its form and weights "
-            f"determine. Got {change.name!r}, whose pattern is {type(change.pattern).__name__}; keep the program that "
+            f"determine. Got {change.name!r}, whose pattern is {type(change.pattern).__name__}; store the program that "
             "makes it."
         )
     arrays = {f"tensors/{name}": tensor.detach().cpu().numpy() for name, tensor in change.tensors.items()}
@@ -287,7 +286,7 @@ def load_change(path: str | Path) -> Change:
 
 
 def read_change(path: Path) -> tuple[Change, dict[str, np.ndarray]]:
-    """A stored change, and the history that was kept with it."""
+    """A stored change, and its history."""
     arrays, about = read_tensors(path, CHANGE)
     pattern = restore(about["network"], {"Manipulation": _restored})
     tensors = {
@@ -301,7 +300,7 @@ def read_change(path: Path) -> tuple[Change, dict[str, np.ndarray]]:
     if found != shapes:
         unlike = next(name for name in {**shapes, **found} if shapes.get(name) != found.get(name))
         raise AxiswiseError(
-            f"{path} must hold the weights of its network: {unlike!r} has shape {shapes.get(unlike)}. "
+            f"{path} must contain the weights of its network: {unlike!r} has shape {shapes.get(unlike)}. "
             f"Got {found.get(unlike)}. The file was edited: learn the change again."
         )
     history = {name.removeprefix("history/"): array for name, array in arrays.items() if name.startswith("history/")}

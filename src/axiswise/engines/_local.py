@@ -1,7 +1,7 @@
 """Studies on this machine: their runs in worker processes, one process a run at a time.
 
-Runs are independent and have a folder each, so results do not depend on which process conducts them, nor on how many
-there are: the threads that a run computes with, which rounding depends on, follow from the study and the machine alone.
+Runs are independent and have a folder each, so results depend neither on which process does a run nor on how many
+processes there are. Rounding depends on the threads of a run; their number follows from the study and the machine.
 """
 
 import importlib
@@ -34,10 +34,10 @@ from axiswise.records import is_locked, locked
 from axiswise.studies import Failure, Run, RunResult, Scale, Study, StudyFolder, open_study, train_and_measure
 from axiswise.studies._folder import units
 
-POLL_SECONDS = 0.2  # seconds between two looks at whether somebody asked to stop
-TIMEOUT_SECONDS = 30.0  # seconds for the workers of a killed process to save their state and let go of their folder
-TRIES = 2  # processes that may die over a run before it is given up
-DATA = ".data"  # held while a worker makes a dataset, so that what must be fetched or converted is so once
+POLL_SECONDS = 0.2  # between two checks for a signal or a lock
+TIMEOUT_SECONDS = 30.0  # for the workers of a killed process to save their state and release their folder
+TRIES = 2  # processes that may die during a run before the run fails
+DATA = ".data"  # the lock of a worker that makes a dataset, so that files are fetched and converted once
 
 
 def cores() -> int:
@@ -65,24 +65,24 @@ def run_study(
     """Trains and measures every run of a study into a folder, several runs at a time; the same call resumes.
 
     Results are bit-equal for any number of workers. A cohort that fails stops neither the others of its run nor the
-    other runs. SIGINT and SIGTERM end the work after the current block of steps and save where it stands, and a second
-    one ends it at once; a process that is killed loses a few seconds. Workers import the study's module, so a script
+    other runs. SIGINT and SIGTERM end the work after the current block of steps and save its state; a second one
+    ends it at once. A process that is killed loses a few seconds. Workers import the study's module, so a script
     that calls this must do so under ``if __name__ == "__main__":``.
 
     Arguments:
-        study: The study, a function of some module; workers import it from there.
+        study: The study, a function at the top of a module; workers import it.
         scale: "smoke", "default" or "paper": seconds, to see that it runs; this machine; or the published setting.
         out: The study's folder.
-        name: What the command line calls the study; its function's name if None.
+        name: The study's name on the command line; its function's name if None.
         device: Where to train.
         precision: What products are computed in on CUDA, as for `train`.
-        workers: How many processes. 1 works in this process alone. None is one for each core, as far as there are
-            runs; but 1 on a GPU, and for "smoke", which is over before another process has started.
-        progress: Told how far training is: of each run in this process, of all runs together with workers.
+        workers: Number of processes. 1 works in this process alone. None is one for each core, up to the number of
+            runs; but 1 on a GPU, and for "smoke", which ends before another process has started.
+        progress: Receives how far training is: of each run in this process, of all runs together with workers.
         log: Called with a line for each run that begins, is skipped or fails.
 
     Raises:
-        StudyIncomplete: When all that can be done is done, if a run failed.
+        StudyIncomplete: At the end, if a run failed.
         KeyboardInterrupt: After SIGINT or SIGTERM, once everything is saved.
 
     Example:
@@ -92,8 +92,8 @@ def run_study(
     """
     if workers is not None and workers < 1:
         raise AxiswiseError(f"`workers` must be at least 1. Got {workers}.")
-    found = _found(study)
-    if found is None and (workers or 1) > 1:
+    importable = _importable_name(study)
+    if importable is None and (workers or 1) > 1:
         raise AxiswiseError(
             f"Workers import the study by name, and {getattr(study, '__qualname__', study)!r} cannot be imported. "
             "Define it at the top of a module, or use workers=1."
@@ -102,7 +102,7 @@ def run_study(
     with stop.listening(), open_study(study, scale, out, name=name, device=device, precision=precision) as folder:
         everything = range(len(folder.runs))
         threads = _threads_of_a_run(len(folder.runs), folder.device)
-        count = workers or (_workers(len(folder.runs), folder.device) if found and scale != "smoke" else 1)
+        count = workers or (_workers(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
         missing = [number for number in everything if not folder.complete(number)]
         in_workers = missing if min(count, len(missing)) > 1 else []
         with _threads(threads):
@@ -110,42 +110,42 @@ def run_study(
                 if number not in in_workers:
                     _wait_for(folder.path / folder.runs[number].name)
                     folder.run(number, StoppableProgress(progress, stop), log)
-        if in_workers and found:
-            job = Job(found, scale, folder.path.resolve(), device, precision, threads)
+        if in_workers and importable:
+            job = Job(importable, scale, folder.path.resolve(), device, precision, threads)
             _run_in_workers(folder, in_workers, job, min(count, len(in_workers)), progress, log, stop)
     return folder.path
 
 
 def _threads_of_a_run(runs: int, device: torch.device) -> int:
-    """As many as leave every run a core when all go together; the number of workers must make no difference."""
+    """The threads that leave every run a core when all run at once, whatever the number of workers."""
     threads = torch.get_num_threads()
     return min(threads, max(1, cores() // max(1, runs))) if device.type == "cpu" else threads
 
 
 def _workers(runs: int, device: torch.device) -> int:
-    """One for each core, as far as there are runs; more than one process on a GPU is for the user to say."""
+    """One for each core, up to the number of runs; on a GPU one, unless the user gives another number."""
     return max(1, min(cores(), runs)) if device.type == "cpu" else 1
 
 
 class Stop:
-    """Whether somebody asked to stop.
+    """A request to stop, by SIGINT or SIGTERM.
 
-    Where work can be put down only at certain places, it is `patient`: it looks at `asked` there. The signal raises
-    KeyboardInterrupt at once where it is not, or when it comes a second time.
+    A signal raises KeyboardInterrupt at once. While `deferred` is set, the first one sets `requested` instead, which
+    the work checks where it can stop; a second one raises.
     """
 
     def __init__(self) -> None:
-        self.asked = self.deferred = False
+        self.requested = self.deferred = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """What a signal does."""
-        if self.asked or not self.deferred:
+        """Handles a signal."""
+        if self.requested or not self.deferred:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Takes the signals SIGINT and SIGTERM; other threads than the main one cannot, and leave them as they are."""
+        """Handles SIGINT and SIGTERM, in the main thread: others cannot, and change nothing."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -158,7 +158,7 @@ class Stop:
 
 
 class StoppableProgress:
-    """A progress at which training is put down when that was asked for: it is told between blocks of steps."""
+    """A progress that raises KeyboardInterrupt between two blocks of steps, once a stop was requested."""
 
     def __init__(self, progress: Progress | None, stop: Stop) -> None:
         self._progress, self._stop = progress, stop
@@ -173,15 +173,15 @@ class StoppableProgress:
         """A block is done; whatever this raises, `train` saves the state first."""
         if self._progress:
             self._progress.advance(units)
-        if self._stop.asked:
+        if self._stop.requested:
             raise KeyboardInterrupt
 
     def end(self) -> None:
-        """Training is over; what follows is measured anew if it is broken off."""
+        """Training is over; measuring, which follows, starts anew after an interruption."""
         self._stop.deferred = False
         if self._progress:
             self._progress.end()
-        if self._stop.asked:
+        if self._stop.requested:
             raise KeyboardInterrupt
 
 
@@ -190,21 +190,21 @@ class WorkerReady(NamedTuple):
 
 
 class RunAdvanced(NamedTuple):
-    """A worker has done so many units of its run in all."""
+    """Units of its run that a worker has done in all."""
 
     number: int
     units: int
 
 
 class RunFinished(NamedTuple):
-    """A worker is through with a run."""
+    """A worker has finished a run."""
 
     number: int
     result: RunResult
 
 
 class Job(NamedTuple):
-    """What every worker of a study is told.
+    """What every worker of a study receives.
 
     Arguments:
         study: Module and qualified name of the study's function.
@@ -225,36 +225,36 @@ class Job(NamedTuple):
 
 @dataclass
 class Worker:
-    """A worker process: how to talk to it, and what it does.
+    """A worker process, its connection and its run.
 
     Arguments:
         process: The process.
-        connection: Numbers of runs go out, and None to dismiss it; messages come in.
+        connection: Sends numbers of runs, and None to stop it; receives messages.
         ready: Whether it has started up.
-        number: The run it conducts.
-        dismissed: Whether it was told to end.
+        number: Its current run.
+        stopping: Whether it was asked to stop.
     """
 
     process: BaseProcess
     connection: Connection
     ready: bool = False
     number: int | None = None
-    dismissed: bool = False
+    stopping: bool = False
 
     def send(self, number: int | None) -> None:
-        """Gives it a run, or dismisses it: it then saves where it stands and ends."""
-        self.number, self.dismissed = (self.number, True) if number is None else (number, False)
-        with suppress(OSError):  # a dead one is found by its connection's end
+        """Gives it a run, or with None has it save its state and end."""
+        self.number, self.stopping = (self.number, True) if number is None else (number, False)
+        with suppress(OSError):  # the end of its connection shows that it died
             self.connection.send(number)
 
 
 def _start(job: Job) -> Worker:
-    """Starts a worker: a new interpreter, since PyTorch does not survive a fork of its threads."""
+    """Starts a worker: a new interpreter, since PyTorch's threads do not survive a fork."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, job), daemon=True)
-    # Ctrl-C reaches every process of the terminal. Only this one shall answer, and tell its workers: they inherit a
-    # mask that keeps the signal from them, even before they have started up.
+    # Ctrl-C reaches every process of the terminal. Only this one handles it and stops its workers: they inherit a mask
+    # that blocks the signal, even before they have started up.
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -275,16 +275,16 @@ def _run_in_workers(
     log: Callable[[str], None],
     stop: Stop,
 ) -> None:
-    """Gives runs to workers, one at a time each, until all are finishd or somebody asks to stop."""
-    waiting, tries, seen = deque(numbers), Counter[int | None](), Counter[int]()
+    """Gives runs to workers, one at a time each, until all are finished or a stop is requested."""
+    waiting, tries, reported = deque(numbers), Counter[int | None](), Counter[int]()
     totals = {number: units(folder.runs[number]) for number in numbers}
     team: list[Worker] = []
 
     def advance(number: int, done: int) -> None:
-        # Workers tell all they have done of a run: one that takes it up again begins where the last has saved.
-        if progress and done > seen[number]:
-            progress.advance(done - seen[number])
-            seen[number] = done
+        # Workers report all units of a run that are done: the next worker of a run resumes from the last saved state.
+        if progress and done > reported[number]:
+            progress.advance(done - reported[number])
+            reported[number] = done
 
     def finish(number: int, result: RunResult) -> None:
         advance(number, totals[number])
@@ -294,7 +294,7 @@ def _run_in_workers(
         worker.process.join()
         team.remove(worker)
         ending, number = _ending(worker.process.exitcode), worker.number
-        if stop.asked or (worker.dismissed and number is None):
+        if stop.requested or (worker.stopping and number is None):
             return
         tries[number] += 1
         if number is None and tries[number] == TRIES:
@@ -317,20 +317,20 @@ def _run_in_workers(
         for _ in range(count):
             team.append(_start(job))
         while team:
-            if stop.asked and not all(worker.dismissed for worker in team):
+            if stop.requested and not all(worker.stopping for worker in team):
                 log("stopping after the current block of steps; once more stops at once")
                 for worker in team:
                     worker.send(None)
                     if not worker.ready:  # nothing to save
                         worker.process.kill()
             for worker in team:
-                if worker.ready and worker.number is None and not worker.dismissed:
+                if worker.ready and worker.number is None and not worker.stopping:
                     number = waiting.popleft() if waiting else None
                     if number is not None and not tries[number]:
                         folder.start(number, log)
                     worker.send(number)
-            spoken = wait([worker.connection for worker in team], POLL_SECONDS)
-            for worker in [worker for worker in team if worker.connection in spoken]:
+            readable = wait([worker.connection for worker in team], POLL_SECONDS)
+            for worker in [worker for worker in team if worker.connection in readable]:
                 try:
                     message = worker.connection.recv()
                 except (EOFError, OSError):
@@ -353,7 +353,7 @@ def _run_in_workers(
             worker.process.join()
         if progress and begun:
             progress.end()
-    if stop.asked:
+    if stop.requested:
         raise KeyboardInterrupt
 
 
@@ -368,7 +368,7 @@ def _ending(code: int | None) -> str:
 
 
 def _work(connection: Connection, job: Job) -> None:
-    """A worker's life: conducts the runs it is given until it is dismissed or its parent dies."""
+    """The main function of a worker: does the runs it receives until it is stopped or its parent dies."""
     stop = Stop()
     signal.signal(signal.SIGTERM, stop)
     numbers: SimpleQueue[int] = SimpleQueue()
@@ -389,7 +389,7 @@ def _work(connection: Connection, job: Job) -> None:
 
 
 def _listen(connection: Connection, numbers: SimpleQueue[int]) -> None:
-    """Hands on what the parent says; when that is the end, or nothing more can come, a signal tells the main thread."""
+    """Passes the parent's numbers on; at the end, or when the parent is dead, signals the main thread."""
     with suppress(EOFError, OSError):
         while (number := connection.recv()) is not None:
             numbers.put(number)
@@ -404,21 +404,21 @@ def _send(connection: Connection, message: WorkerReady | RunAdvanced | RunFinish
 
 
 class ReportedProgress:
-    """The progress of a run, told to the parent."""
+    """The progress of a run, sent to the parent."""
 
     def __init__(self, connection: Connection, number: int) -> None:
         self._connection, self._number, self._done = connection, number, 0
 
     def begin(self, title: str, total: int) -> None:
-        """The parent knows what there is to do."""
+        """The parent knows the total."""
 
     def advance(self, units: int) -> None:
-        """Tells all that is done."""
+        """Sends all units that are done."""
         self._done += units
         _send(self._connection, RunAdvanced(self._number, self._done))
 
     def end(self) -> None:
-        """The outcome tells that."""
+        """The result of the run says so."""
 
 
 def _one_at_a_time(run: Run, out: Path) -> FactorDataset:
@@ -427,21 +427,21 @@ def _one_at_a_time(run: Run, out: Path) -> FactorDataset:
 
 
 def _wait_for(folder: Path) -> None:
-    """Waits, within reason, for the worker of a killed parent: it may still be saving its state there."""
+    """Waits, up to a timeout, for the worker of a killed parent: it may still be saving its state there."""
     until = time.monotonic() + TIMEOUT_SECONDS
     while is_locked(folder / LOCK) and time.monotonic() < until:
         time.sleep(POLL_SECONDS)
 
 
-def _found(study: Study) -> tuple[str, str] | None:
-    """Module and name by which another process finds the study, None if it cannot."""
-    where = getattr(study, "__module__", None), getattr(study, "__qualname__", None)
-    if not (where[0] and where[1]):
+def _importable_name(study: Study) -> tuple[str, str] | None:
+    """Module and name by which another process can import the study, None if it cannot."""
+    module, name = getattr(study, "__module__", None), getattr(study, "__qualname__", None)
+    if not (module and name):
         return None
-    if where[0] == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
+    if module == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
         return None
     try:
-        return (where[0], where[1]) if _resolved(where[0], where[1]) is study else None
+        return (module, name) if _resolved(module, name) is study else None
     except (ImportError, AttributeError):
         return None
 

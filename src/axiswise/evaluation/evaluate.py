@@ -88,7 +88,7 @@ def evaluate(
                 rows.append((order, position, {**about, **settings, "seconds": seconds}))
     ordered = [row for _, _, row in sorted(rows, key=lambda entry: entry[:2])]
     if out is not None:
-        if any(trained.halves is not None for trained in population.trained):
+        if any(trained.external for trained in population.trained):
             # Models that were trained elsewhere have no run folder yet, which a report begins with.
             folder = RunFolder(Path(out))
             with folder.locked():
@@ -143,7 +143,7 @@ def name_of(measure: Measure) -> str:
 def describe_member(trained: Trained, dataset: FactorDataset) -> Row:
     """The columns that say which member a row is about and what it was measured on."""
     member = trained.member
-    known = trained.halves is None  # how a model that was trained elsewhere was trained, nobody knows
+    known = not trained.external  # how a model that was trained elsewhere was trained, nobody knows
     return {
         "member": member.address,
         "dataset": dataset.name,

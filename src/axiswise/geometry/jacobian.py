@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -13,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import _convolution as convolution
+from axiswise.numerics._memory import keep_freed_memory
 from axiswise.shapes import Float, Tensor
 
 Mode = Literal["forward", "reverse"]
@@ -21,7 +21,6 @@ Mode = Literal["forward", "reverse"]
 # slower on a CPU: what they allocate is beyond what the allocator keeps, and is mapped afresh for every layer.
 PASS_BYTES = 1 << 21
 CUDA_PASS_BYTES = 1 << 24
-KEPT_BYTES = (1 << 25) - (1 << 16)  # just below the largest block that glibc ever keeps
 
 
 class Pass(NamedTuple):
@@ -127,17 +126,6 @@ def points_at_once(z: Float[Tensor, "... n z"], outputs: int) -> int:
     """How many points of each member are differentiated in one pass."""
     row = math.prod(z.shape[:-2]) * outputs * z.shape[-1] * z.element_size()
     return max(1, (CUDA_PASS_BYTES if z.is_cuda else PASS_BYTES) // row)
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Has the C library keep the memory that one layer frees for the next, once in a process.
-
-    glibc hands freed blocks beyond a threshold back to the system, and fresh ones, which the system clears page by
-    page, cost a fifth of a pass. The threshold is that of the largest block it has seen freed, up to 32 MB, so it is
-    shown one, which is never written to. It then keeps at most twice as much. Other C libraries do not mind.
-    """
-    torch.empty(KEPT_BYTES, dtype=torch.uint8)
 
 
 @contextmanager

@@ -283,13 +283,14 @@ def transposed(
     dilation: int | Sequence[int] = 1,
     *,
     operator: Callable[..., Tensor] = up,
+    cast: bool = False,
 ) -> Tensor:
     r"""`torch.conv_transpose2d`, by the operator `up` where it applies.
 
     .. math:: x_{nchw} = b_c + \sum_{okl} \sum_{si + k - p = h,\ sj + l - p = w} W_{ockl}\, y_{noij}
 
-    That is for images in a batch, of the type of the weights, in one group without dilation, with the same stride and
-    padding in both directions. All else, what PyTorch refuses included, is left to PyTorch.
+    It applies to images in a batch, of the type of the weights, in one group without dilation, with the same stride and
+    padding in both directions. All else, including what PyTorch refuses, is left to PyTorch.
 
     Arguments:
         x: Images, called y in the formula.
@@ -301,6 +302,7 @@ def transposed(
         groups: Of channels.
         dilation: Step between taps.
         operator: `up`, or `pushed_up` where that may be used.
+        cast: Whether weights of another type than the images are accepted; the result has the type of the images.
 
     Example:
         >>> transposed(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2), stride=2).flatten()
@@ -314,7 +316,7 @@ def transposed(
         and not sides
         and (groups, *spread) == (1, 1, 1)
         and x.ndim == weight.ndim == 4
-        and x.dtype == weight.dtype
+        and (cast or x.dtype == weight.dtype)
         and x.shape[1] == weight.shape[0]
         and (bias is None or bias.shape == weight.shape[1:2])
         and min(zeros, *extra) >= 0
@@ -326,6 +328,8 @@ def transposed(
         for small, kernel, more in zip(x.shape[-2:], weight.shape[-2:], extra, strict=True)
     ]
     if not suits or min(size) < 1:
+        if cast:
+            weight, bias = weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
         return conv_transpose2d(x, weight, bias, stride, padding, output_padding, groups, dilation)
     stacked = (x.unsqueeze(0), weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0))
     return operator(*stacked, size=(size[0], size[1]), stride=step, padding=zeros).squeeze(0)

@@ -1,13 +1,13 @@
 """The fast path on CUDA: convolutions as stacked operators, products in bfloat16, steps replayed as one graph.
 
-Nothing here is known to objectives or networks. While a step is traced, `Accelerated` stands between the modules and
-PyTorch and hands their convolutions to `numerics.convolution`, whose operators take all members at once; `fused` then
-lets these operators do what follows them, and `Captured` records whole steps into a CUDA graph that reads its inputs
-from tables on the device. The plain path, PyTorch's own convolutions called step by step, is what all of it is tested
-against.
+Objectives and networks do not depend on it. While a step is traced, `Accelerated` passes the modules' convolutions to
+`numerics._convolution`, whose operators take all members at once. `fused` moves ReLUs into these operators, and
+`Captured` records whole steps into a CUDA graph that reads its inputs from tables on the device. All of it is tested
+against the plain path: PyTorch's own convolutions, called step by step.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from axiswise.shapes import Tensor
 
 aten, own = torch.ops.aten, torch.ops.axiswise
 
-# Applied to a narrow tensor these give a narrow one; any other operation first widens what it is given.
+# Applied to a bfloat16 tensor these return one; any other operation first widens its arguments to float32.
 _NARROW = {
     *(torch.relu, torch.nn.functional.relu, torch.nn.functional.leaky_relu, torch.tanh, torch.Tensor.tanh),
     *(torch.Tensor.relu, torch.Tensor.reshape, torch.Tensor.view, torch.Tensor.flatten, torch.flatten),
@@ -30,10 +30,10 @@ _NARROW = {
 
 
 class Accelerated(TorchFunctionMode):
-    """Runs what modules ask of PyTorch on the fast path, for as long as it is active.
+    """Runs PyTorch's functions on the fast path while it is active.
 
     Arguments:
-        precision: Type of the products: of convolutions and dense layers.
+        precision: Type of the products, in convolutions and dense layers.
     """
 
     def __init__(self, precision: Precision) -> None:
@@ -75,37 +75,13 @@ def _convolve(
     return convolution.down(*stacked, stride=square[0], padding=square[1]).squeeze(0)
 
 
-def _convolve_transposed(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
-    """`conv_transpose2d` for one member, by the stacked operator where it applies."""
-    square = _square(stride, padding)
-    if square is None or _square(dilation, 0) != (1, 0) or groups != 1 or x.ndim != 4:
-        arguments = (stride, padding, output_padding, groups, dilation)
-        return torch.conv_transpose2d(x, weight.to(x.dtype), _as(bias, x), *arguments)
-    extra = output_padding if isinstance(output_padding, tuple) else (output_padding,) * 2
-    size = tuple(
-        (small - 1) * square[0] - 2 * square[1] + kernel + more
-        for small, kernel, more in zip(x.shape[-2:], weight.shape[-2:], extra, strict=True)
-    )
-    stacked = (x.unsqueeze(0), weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0))
-    return convolution.up(*stacked, size=(size[0], size[1]), stride=square[0], padding=square[1]).squeeze(0)
-
-
 def _dense(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.nn.functional.linear(x, weight.to(x.dtype), _as(bias, x))
 
 
 _PRODUCTS: dict[Callable[..., Any], Callable[..., Tensor]] = {
     torch.conv2d: _convolve,
-    torch.conv_transpose2d: _convolve_transposed,
+    torch.conv_transpose2d: partial(convolution.transposed, cast=True),
     torch.nn.functional.linear: _dense,
 }
 
@@ -126,10 +102,10 @@ def _square(stride: Any, padding: Any) -> tuple[int, int] | None:
 
 
 def fused(graph: Graph) -> None:
-    """Lets stacked convolutions apply the ReLU that follows them, and the derivative of one, before they write.
+    """Moves a ReLU that follows a stacked convolution, and its derivative, into the convolution.
 
     A ReLU after a convolution becomes the convolution's last argument. In the backward pass, the derivative of a ReLU
-    applied to what a convolution gives becomes that convolution's gate. Both save a pass over an image.
+    applied to the result of a convolution becomes that convolution's gate. Both save a pass over an image.
     """
     for node in list(graph.nodes):
         if node.target not in (aten.relu.default, aten.threshold_backward.default):
@@ -142,7 +118,7 @@ def fused(graph: Graph) -> None:
             arguments[-1] = True
         elif node.args[2] == 0 and arguments[3] is None and not arguments[-1] and _alike(shape, _shape(node)):
             gate = node.args[1]
-            while gate.target in _KEPT:  # which may come after the convolution; what was kept does not
+            while gate.target in _SAVED:  # the alias may come after the convolution; the saved value does not
                 gate = gate.args[0]
             if not gate < source:
                 continue
@@ -156,7 +132,7 @@ def fused(graph: Graph) -> None:
 
 
 def cast_once(graph: Graph) -> None:
-    """Lets uses of a weight in another type share one cast of it, where a network is called several times.
+    """Shares one cast of a weight among all its uses in another type, where a network is called several times.
 
     Only casts of inputs, or of views of them, are shared: nothing in a step writes to those.
     """
@@ -184,16 +160,17 @@ _VIEWS = (
 )
 
 
-_KEPT = (aten.detach.default, aten.alias.default)  # how a value kept for the backward pass is written, by version
+# How PyTorch writes a value saved for the backward pass, which depends on its version.
+_SAVED = (aten.detach.default, aten.alias.default)
 
 
 def _source(node: Any) -> Node | None:
-    """The stacked convolution whose result a node is, seen through views, if nothing else uses it."""
+    """The stacked convolution whose result, or a view of it, a node is, if nothing else uses it."""
     while isinstance(node, Node) and len(node.users) == 1:
         if node.target in (own.down.default, own.up.default):
             return node
-        unmoved = node.target is aten.permute.default and _is_sorted(node.args[1])
-        if not unmoved and node.target not in _VIEWS:
+        identity = node.target is aten.permute.default and _is_sorted(node.args[1])
+        if not identity and node.target not in _VIEWS:
             return None
         node = node.args[0]
     return None
@@ -215,27 +192,27 @@ def _alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 class Captured:
     """Steps recorded once into CUDA graphs and replayed, many to a launch, without the host in between.
 
-    The graph reads its inputs from tables on the device, at a row that it counts on by itself, and writes the terms of
-    the loss into tables too. So a block of steps is a few launches, and the host waits only where it reads the history.
+    The graph reads its inputs from tables on the device, at a row that it counts itself, and writes the terms of the
+    loss into tables too. So a block of steps is a few launches, and the host waits only where it reads the history.
 
     Arguments:
-        body: One step, from its row of the tables to its terms; it moves the state in place.
-        tables: Makes the tables of a block of steps.
+        body: One step, from its row of the block to its terms; it updates the state in place.
+        block: Makes the inputs of a block of steps.
         capacity: The longest block.
-        state: What `body` moves; it is put back after the steps that warm up.
+        state: The state that `body` updates; it is restored after the steps that warm up.
         unrolled: Steps in the longer of the two graphs.
     """
 
     def __init__(
         self,
         body: Callable[[Any], dict[str, Tensor]],
-        tables: Callable[[range], Any],
+        block: Callable[[range], Any],
         capacity: int,
         state: Any,
         unrolled: int = 10,
     ) -> None:
-        self._make, self._unrolled = tables, unrolled
-        first = tables(range(1))
+        self._block, self._unrolled = block, unrolled
+        first = block(range(1))
         self._tables = pytree.tree_map(lambda table: table.new_empty(capacity, *table.shape[1:]), first)
         self._row = torch.zeros(1, dtype=torch.int64, device=first.rows.device)
         self._terms: dict[str, Tensor] = {}
@@ -248,19 +225,19 @@ class Captured:
             terms = body(self._current())
             self._terms = {name: term.new_empty(capacity, *term.shape) for name, term in terms.items()}
         torch.cuda.current_stream().wait_stream(stream)
-        pytree.tree_map(lambda tensor, kept: tensor.copy_(kept), state, before)
+        pytree.tree_map(lambda tensor, original: tensor.copy_(original), state, before)
         del before
         self._graphs = {count: self._record(body, count) for count in (1, unrolled)}
 
-    def __call__(self, numbers: range, kept: Sequence[int]) -> dict[str, list[Any]]:
-        """Takes the steps of those numbers and gives the terms of the kept ones, by their place in the block."""
-        self._fill(self._make(numbers))
+    def __call__(self, numbers: range, recorded: Sequence[int]) -> dict[str, list[Any]]:
+        """Takes the steps of those numbers and returns the terms of some, by their position in the block."""
+        self._fill(self._block(numbers))
         many, few = divmod(len(numbers), self._unrolled)
         for _ in range(many):
             self._graphs[self._unrolled].replay()
         for _ in range(few):
             self._graphs[1].replay()
-        return {name: list(table[list(kept)].cpu().numpy()) for name, table in self._terms.items()}
+        return {name: list(table[list(recorded)].cpu().numpy()) for name, table in self._terms.items()}
 
     def _record(self, body: Callable[[Any], dict[str, Tensor]], count: int) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
@@ -274,6 +251,6 @@ class Captured:
     def _current(self) -> Any:
         return pytree.tree_map(lambda table: table.index_select(0, self._row).squeeze(0), self._tables)
 
-    def _fill(self, tables: Any) -> None:
-        pytree.tree_map(lambda table, block: table[: len(block)].copy_(block), self._tables, tables)
+    def _fill(self, block: Any) -> None:
+        pytree.tree_map(lambda table, rows: table[: len(rows)].copy_(rows), self._tables, block)
         self._row.zero_()

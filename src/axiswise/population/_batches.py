@@ -1,27 +1,26 @@
-"""What the steps of a cohort consume: batches, random draws and hyperparameters, for a block of steps at a time."""
+"""The inputs of a cohort's steps: batches, random draws and hyperparameters, for a block of steps at a time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch.utils import _pytree as pytree
 
 from axiswise.data import FactorDataset
 from axiswise.numerics import integers, normal, uniform
 from axiswise.optimizers import Optimizer
 from axiswise.population._cohort import Cohort
-from axiswise.population._program import ADVERSARY, MODEL, Inputs
+from axiswise.population._program import ADVERSARY, MODEL, StepInputs
 from axiswise.schedules import Hyperparameter, Schedule, hyperparameters, value_at
 from axiswise.shapes import Float, Int, Tensor
 
 
-class Tables(NamedTuple):
+class BlockInputs(NamedTuple):
     """The inputs of a block of steps, before observations are rendered; or, without their first axis, of one step.
 
     Arguments:
         rows: Rows of the dataset.
-        draws: Random tensors that the objective asked for.
+        draws: Random tensors that the objective needs.
         values: The objective's hyperparameters.
         coefficients: The optimizers' coefficients for each group of weights.
         step: Number of the step, from 0.
@@ -37,18 +36,18 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Feed:
-    """The source of a cohort's inputs: a pure function of the members and the step.
+class Batches:
+    """Inputs of a cohort's steps, as a pure function of the members and the step.
 
     Arguments:
         cohort: The members.
-        dataset: What they see, on the device to train on.
+        dataset: The observations, on the device to train on.
         dtype: Floating-point type of everything random.
         seeds: The members' seeds, on the device.
         optimizers: For each group of weights, every member's optimizer.
-        whole: The whole dataset, when every step sees it.
+        whole: The whole dataset, where it is every batch.
         pairs: Whether the objective trains on transitions.
-        second: Further observations a step wants.
+        second: Size of the second, independent batch.
     """
 
     cohort: Cohort
@@ -60,20 +59,14 @@ class Feed:
     pairs: bool
     second: int
 
-    def block(self, numbers: range) -> Iterator[Inputs]:
-        """The inputs of the steps of those numbers, one after another."""
-        tables = self.tables(numbers)
-        for row in range(len(numbers)):
-            yield self.inputs(pytree.tree_map(lambda table, row=row: table[row], tables))
-
-    def inputs(self, row: Tables) -> Inputs:
-        """The inputs of one step, from its row of the tables."""
+    def inputs(self, row: BlockInputs) -> StepInputs:
+        """The inputs of one step, from its row of a block."""
         x = self.dataset.x(row.rows).to(self.dtype) if self.whole is None else self.whole
         further = {name: self.dataset.x(rows).to(self.dtype) for name, rows in row.others.items()}
-        return Inputs(x, row.rows, row.draws, row.values, row.coefficients, row.step, further)
+        return StepInputs(x, row.rows, row.draws, row.values, row.coefficients, row.step, further)
 
-    def tables(self, numbers: range) -> Tables:
-        """What the steps of those numbers take; all draws are made in one call."""
+    def block(self, numbers: range) -> BlockInputs:
+        """The inputs of the steps of those numbers; all draws are made in one call."""
         first, device = self.cohort.members[0], self.seeds.device
         steps = torch.arange(numbers.start, numbers.stop, device=device)[:, None]
         batch = first.batch or len(self.dataset)
@@ -89,7 +82,7 @@ class Feed:
         values = _table([hyperparameters(member.objective) for member in self.cohort.members], numbers)
         values = {name: table.to(device, self.dtype) for name, table in values.items()}
         factors = {group: self._coefficients(group, numbers) for group in self.optimizers}
-        return Tables(index, draws, values, factors, steps[:, 0].to(self.dtype), others)
+        return BlockInputs(index, draws, values, factors, steps[:, 0].to(self.dtype), others)
 
     def _others(self, steps: Int[Tensor, "s 1"], index: Int[Tensor, "s *p n"]) -> dict[str, Int[Tensor, "s p m"]]:
         """Rows of the further observations: successors of the batch, and an independent sample."""
@@ -112,8 +105,8 @@ class Feed:
         return {name: factor.to(self.seeds.device, self.dtype)[..., None] for name, factor in factors.items()}
 
 
-def feed(cohort: Cohort, dataset: FactorDataset, dtype: torch.dtype) -> Feed:
-    """The feed of a cohort on a dataset."""
+def cohort_batches(cohort: Cohort, dataset: FactorDataset, dtype: torch.dtype) -> Batches:
+    """The batches of a cohort on a dataset."""
     seeds = torch.tensor([member.seed for member in cohort.members], device=dataset.device)
     optimizers: dict[str, list[Optimizer]] = {MODEL: [member.optimizer for member in cohort.members]}
     trainable = [member.objective.networks(member.model) for member in cohort.members]
@@ -124,7 +117,7 @@ def feed(cohort: Cohort, dataset: FactorDataset, dtype: torch.dtype) -> Feed:
         ]
     shared = cohort.members[0].batch is None
     whole = dataset.x(torch.arange(len(dataset), device=dataset.device)).to(dtype) if shared else None
-    return Feed(cohort, dataset, dtype, seeds, optimizers, whole, trainable[0].pairs, trainable[0].second)
+    return Batches(cohort, dataset, dtype, seeds, optimizers, whole, trainable[0].pairs, trainable[0].second)
 
 
 def _table(owners: Sequence[Mapping[str, Hyperparameter]], numbers: range) -> dict[str, Float[Tensor, "s p"]]:

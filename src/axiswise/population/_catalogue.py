@@ -28,17 +28,17 @@ CATALOGUE: dict[str, type] = {
     if isinstance(kind, type) and is_dataclass(kind)
     if kind not in (models.Custom, models.Networks, objectives.Batch, objectives.Trainable)
 }
-"""Frozen dataclasses of plain values by name; what holds modules, tensors or functions is not a description."""
+"""Frozen dataclasses of plain values by name; one with modules, tensors or functions is not a description."""
 
 MOVED = {"axiswise.papers.": "axiswise_papers."}
-"""What the names of factories began with when they were stored, and what they begin with since they were moved."""
+"""Old prefixes of stored factory names, and those of the same factories today."""
 
 
 def catalogue(factories: Sequence[Factory] = ()) -> Mapping[str, Callable[..., Any]]:
-    """The names that a stored member may use, with the functions a caller hands back for models of their own.
+    """The names that a stored member may use, with the functions that build a user's own models.
 
-    A stored model of a user's own names its factory. That name is never looked up anywhere: it is compared with those
-    of the functions passed in.
+    A stored model of a user's own names its factory. That name is never imported: it is compared with the names of the
+    functions passed in.
 
     Arguments:
         factories: The functions that `models.custom` was called with.

@@ -12,12 +12,12 @@ from axiswise.population.member import Member
 from axiswise.records import address, describe
 from axiswise.schedules import hyperparameters
 
-LARGEST = 64  # members of one cohort: beyond it stacking gains nothing more, and less is lost when a run is stopped
-SMALL = 200_000  # weights of a member below which stacking pays on a CPU: above, one member keeps its cores busy
+LARGEST = 64  # members of one cohort: more gain no speed, and lose more when a run is stopped
+SMALL = 200_000  # weights of a member up to which stacking pays on a CPU: a larger one keeps all cores busy
 
 
 Precision = Literal["fp32", "bf16"]
-"""What products are computed in on the fast path: the type of the weights, or bfloat16 with wider sums and weights."""
+"""Type of products on the fast path: that of the weights, or bfloat16 with wider sums and weights."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Cohort:
     Arguments:
         members: The members, in the order of the stack.
         threads: Threads that PyTorch computes with.
-        precision: What products are computed in on the fast path; None is the plain path.
+        precision: Type of products on the fast path; None is the plain path.
     """
 
     members: tuple[Member, ...]
@@ -48,8 +48,8 @@ class Cohort:
 def cohorts(members: Sequence[Member], device: torch.device, precision: Precision | None = None) -> list[Cohort]:
     """Groups members that can share a program, in order of first appearance.
 
-    Members share a program when they differ in seed and hyperparameters only. On a CPU, members with convolutions or
-    many weights stay alone: one of them fills the machine, and stacking only adds memory traffic.
+    Members share a program when they differ in seed and hyperparameters only. On a CPU, each member with convolutions
+    or many weights is a cohort: one of them fills the machine, and stacking only adds memory traffic.
 
     Example:
         >>> from axiswise import models, objectives
@@ -63,12 +63,12 @@ def cohorts(members: Sequence[Member], device: torch.device, precision: Precisio
     for member in members:
         groups.setdefault(address(structure(member)), []).append(member)
     threads = torch.get_num_threads()
-    formed = []
+    found = []
     for group in groups.values():
         size = LARGEST if stacking_pays(group[0].model, device) else 1
         parts = (tuple(group[start : start + size]) for start in range(0, len(group), size))
-        formed += [Cohort(part, threads, precision) for part in parts]
-    return formed
+        found += [Cohort(part, threads, precision) for part in parts]
+    return found
 
 
 def structure(member: Member) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Models of a user's own, trained anywhere: read as a posterior and a mean, and put together into a population."""
+"""External models, trained elsewhere: read as a posterior and a mean, and made into a population."""
 
 import functools
 import inspect
@@ -38,7 +38,7 @@ from axiswise.records import versions
 from axiswise.records._identity import stored_as
 from axiswise.shapes import Float, Tensor
 
-CHUNK = 1 << 22  # numbers of observations or latents given to a user's function at a time
+CHUNK = 1 << 22  # numbers of observations passed to a user's function at a time
 KINDS = {Diagonal: DiagonalParameters, Full: FullParameters, Deterministic: DeterministicParameters}
 
 
@@ -53,19 +53,19 @@ def from_models(
 ) -> Population:
     """Makes a population of models that were trained elsewhere, so that `evaluate`, UDR and reports work on them.
 
-    Nothing is copied: members call your functions, in evaluation mode, and put modules back into the mode they were in.
-    Latents that are feature maps are flattened. Such a population cannot be saved or moved, since its weights are
-    yours; and what is unknown of it, such as its optimizer, is None in its rows.
+    Nothing is copied: members call your functions in evaluation mode, and then restore the mode of the modules. Latents
+    that are feature maps are flattened. Such a population cannot be saved or moved, since it does not own its weights.
+    What is unknown, such as the optimizer, is None in its rows.
 
     Arguments:
         models: Pairs (encode, decode) of modules or other callables. ``encode(x)`` returns a pair of tensors, mean and
-            log-variance, a posterior's named tuple, or a normal distribution of PyTorch's. ``decode(z)`` returns
+            log-variance, a posterior's named tuple, or a normal distribution of PyTorch. ``decode(z)`` returns
             E[x | z]: probabilities, not logits; None where there is no decoder.
         posterior: What `encode` returns: Diagonal(), Full() or Deterministic().
         prior: Distribution of the latents.
         likelihood: Distribution of observations around E[x | z].
-        beta: Weight of the divergence that they were trained with, where it is known.
-        name: What tables call the architecture.
+        beta: Weight of the divergence that they were trained with, if it is known.
+        name: Name of the architecture in tables.
 
     Example:
         >>> encoder, decoder = nn.Linear(3, 4), nn.Linear(2, 3)
@@ -85,23 +85,24 @@ def from_models(
             )
         reader = Reader(*pair, likelihood=likelihood, kind=KINDS.get(type(posterior)))
         reader.latents = getattr(prior, "latents", 0)
-        # The seed tells members apart, and decides the noise of their samples.
+        # The seed distinguishes members, and decides the noise of their samples.
         vae = VAE(External(reader, name), posterior, prior, likelihood)
         member = Member(vae, objective, steps=0, batch=None, seed=number)
         about = {"dataset": None, "dtype": None, "device": None, "versions": versions()}
-        halves = (reader.encode, None if pair[1] is None else reader.decode)
-        trained.append(Trained(member, {}, {}, {"step": torch.zeros(0).numpy()}, "trained", 0.0, about, halves))
+        decode = None if pair[1] is None else reader.decode
+        history = {"step": torch.zeros(0).numpy()}
+        trained.append(Trained(member, {}, {}, history, "trained", 0.0, about, reader.encode, decode))
     return Population(trained)
 
 
 class Reader:
-    """A user's model as the library wants to see it: posteriors and means, flat latents, in evaluation mode.
+    """A user's model as the library calls it: posteriors and means, flat latents, in evaluation mode.
 
     Arguments:
-        encode: Gives means and log-variances, in any of the ways that `from_models` takes.
-        decode: Gives E[x | z]; None where there is no decoder.
-        likelihood: What turns a mean back into a decoder's raw output, where somebody asks for that.
-        kind: The named tuple that `encode` must amount to; any if None.
+        encode: Returns means and log-variances, in any of the forms that `from_models` takes.
+        decode: Returns E[x | z]; None where there is no decoder.
+        likelihood: Turns a mean back into a decoder's raw output, where that is needed.
+        kind: The named tuple that `encode` must return, or its equivalent; any if None.
 
     Example:
         >>> model = nn.Sequential(nn.Conv2d(1, 4, 2, 2), nn.Dropout(0.5))
@@ -121,13 +122,13 @@ class Reader:
         self.latent_shape: tuple[int, ...] | None = None
         """Shape of the latents of one observation, once one has been encoded."""
         self.latents = 0
-        """How many they are; 0 before that."""
+        """Their number; 0 before that."""
 
     def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
         """Parameters of q(z | x), latents flattened, without a graph.
 
         Raises:
-            AxiswiseError: If `encode` does not give posteriors, or gives numbers that are not finite.
+            AxiswiseError: If `encode` does not return posteriors, or returns numbers that are not finite.
         """
         check_observations(x)
         rows = max(1, CHUNK // max(1, x[0].numel()))
@@ -139,7 +140,7 @@ class Reader:
         """E[x | z] at flat latents, or with ``raw=True`` the decoder's output that has this mean.
 
         Raises:
-            AxiswiseError: If there is no decoder, or it gives anything but a tensor with a row for each of `z`.
+            AxiswiseError: If there is no decoder, or it does not return a tensor with a row for each of `z`.
         """
         if self._decode is None:
             raise AxiswiseError("The model has no decoder. Give one in place of None.")
@@ -165,7 +166,7 @@ class Reader:
         if isinstance(self._likelihood, Gaussian | LearnedGaussian | OptimalGaussian):
             return mean
         raise AxiswiseError(
-            f"The raw output cannot be had from a mean with {type(self._likelihood).__name__}. Give a `decode` that "
+            f"The raw output does not follow from a mean with {type(self._likelihood).__name__}. Give a `decode` that "
             "takes `raw=True`."
         )
 
@@ -174,7 +175,7 @@ class Reader:
         posterior = as_posterior(_called("encode", self._encode, x, {}), len(x))
         if self._kind is not None and not isinstance(posterior, self._kind):
             raise AxiswiseError(
-                f"`encode` must return {self._kind.__name__}, or what amounts to them. Got {type(posterior).__name__}. "
+                f"`encode` must return {self._kind.__name__} or an equivalent. Got {type(posterior).__name__}. "
                 "Say with `posterior` what it returns: Diagonal(), Full() or Deterministic()."
             )
         shape = tuple(posterior.mean.shape[1:])
@@ -188,11 +189,11 @@ class Reader:
 
 
 def as_posterior(output: Any, rows: int) -> Parameters:
-    """Reads what an encoder returned: two tensors, a posterior's named tuple, or a normal distribution of PyTorch's.
+    """Reads the output of an encoder: two tensors, a posterior's named tuple, or a normal distribution of PyTorch.
 
     Arguments:
-        output: What it returned.
-        rows: How many observations it was given.
+        output: The output.
+        rows: Number of observations.
 
     Example:
         >>> as_posterior((torch.zeros(4, 2), torch.zeros(4, 2)), 4).variance.sum()
@@ -204,8 +205,8 @@ def as_posterior(output: Any, rows: int) -> Parameters:
     if isinstance(output, Tensor):
         raise AxiswiseError(
             f"`encode` must return a pair (mean, log-variance) of tensors. Got one tensor of shape "
-            f"{tuple(output.shape)}. If its halves are these, wrap it: lambda x: encode(x).chunk(2, 1). If it is a "
-            "code without noise: lambda x: axiswise.distributions.DeterministicParameters(encode(x))."
+            f"{tuple(output.shape)}. If that is both side by side, split it: lambda x: encode(x).chunk(2, 1). If it is "
+            "a code without noise: lambda x: axiswise.distributions.DeterministicParameters(encode(x))."
         )
     if isinstance(output, torch.distributions.Independent):
         output = output.base_dist
@@ -278,10 +279,10 @@ def refuse_non_finite(what: str, tensor: Tensor) -> None:
 
 @contextmanager
 def evaluating(*functions: Callable[..., Any] | None) -> Iterator[int]:
-    """Puts all modules that some functions use into evaluation mode, and each back as it was; gives how many changed.
+    """Puts all modules that some functions use into evaluation mode, and restores them; yields how many changed.
 
-    Found are modules themselves, those a bound method belongs to, and those that a function, a partial or an object
-    refers to by name.
+    It finds modules themselves, those of a bound method, and those that a function, a partial or an object refers to by
+    name.
 
     Example:
         >>> model = nn.Dropout()
@@ -303,7 +304,7 @@ def evaluating(*functions: Callable[..., Any] | None) -> Iterator[int]:
 
 
 def _modules(function: Any, depth: int = 4) -> list[nn.Module]:
-    """The modules that a callable refers to, looked for a few steps deep."""
+    """The modules that a callable refers to, a few levels deep."""
     if isinstance(function, nn.Module):
         return [function]
     if depth == 0 or isinstance(function, type | types.ModuleType | Tensor | str | int | float | None):
@@ -326,7 +327,7 @@ def _modules(function: Any, depth: int = 4) -> list[nn.Module]:
 
 
 def _called(what: str, function: Callable[..., Any], argument: Tensor, options: Mapping[str, Any]) -> Any:
-    """What a user's function returns; what it raises becomes an error that says what it was given."""
+    """The result of a user's function; its exception becomes an error that says what the argument was."""
     try:
         return function(argument, **options)
     except AxiswiseError:
@@ -352,10 +353,10 @@ def _described(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Unknown:
-    """What a model was trained for that was trained elsewhere: nobody said. It cannot be trained further."""
+    """The objective of an external model, which is unknown. It cannot be trained further."""
 
     def networks(self, model: VAE) -> Trainable:
-        """None of ours."""
+        """None."""
         return Trainable({})
 
     def draws(self, batch: int, latents: int) -> dict[str, Draw]:
@@ -363,7 +364,7 @@ class Unknown:
         return {}
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
-        """Raises: there is none.
+        """Raises: the loss is unknown.
 
         Raises:
             AxiswiseError: Always.
@@ -376,10 +377,11 @@ class External:
     """Architecture of a model that was built elsewhere.
 
     Arguments:
-        reader: What calls it.
-        name: What a table calls it.
+        reader: Calls the model.
+        name: Its name in tables.
     """
 
+    # Addresses of rows depend on the stored word, so it stays that of version 0.1.
     reader: Reader = field(metadata=stored_as(lambda reader: "foreign"))
     name: str = "external"
 
@@ -394,7 +396,7 @@ class External:
         return self.reader.latents
 
     def build_encoder(self, outputs: int) -> nn.Module:
-        """Raises: nothing of it is built here.
+        """Raises: it cannot be built here.
 
         Raises:
             AxiswiseError: Always.

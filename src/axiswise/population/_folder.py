@@ -1,11 +1,11 @@
-"""Run folders: a set of members by content address, and the states of cohorts on their way.
+"""Run folders: members by content address, and the states of unfinished cohorts.
 
 ::
 
     run.json                      the dataset and floating-point type all members share
-    members/ADDRESS.safetensors   a finished member: weights, buffers, history, how it ended
+    members/ADDRESS.safetensors   a finished member: weights, buffers, history, status
     cohorts/ADDRESS.safetensors   a cohort in training: the whole state, and the layout a resumption repeats
-    records.jsonl, arrays/        what `evaluate` found
+    records.jsonl, arrays/        the results of `evaluate`
 
 The same call resumes, a larger grid trains what is missing, another dataset is refused.
 """
@@ -46,19 +46,19 @@ RUN, MEMBER, COHORT = "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1"
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder that holds the members trained on one dataset.
+    """A folder of the members trained on one dataset.
 
     Arguments:
-        path: Where it is.
+        path: Its path.
     """
 
     path: Path
 
     def open(self, dataset: Mapping[str, Any], dtype: str) -> None:
-        """Makes the folder, or checks that it holds members of the same dataset and type.
+        """Makes the folder, or checks that its members are of the same dataset and type.
 
         Raises:
-            AxiswiseError: If it holds something else.
+            AxiswiseError: If it contains something else.
         """
         about = {"format": RUN, "dataset": dict(dataset), "dtype": dtype}
         if not (self.path / "run.json").exists():
@@ -72,8 +72,8 @@ class RunFolder:
         for name in ("dataset", "dtype"):
             if found.get(name) != about[name]:
                 raise AxiswiseError(
-                    f"{self.path} holds members trained with {name} {found.get(name)}. Got {about[name]}. "
-                    "Choose another `out`, or train with what the folder holds."
+                    f"{self.path} contains members trained with {name} {found.get(name)}. Got {about[name]}. "
+                    "Choose another `out`, or train with the same as before."
                 )
 
     @contextmanager
@@ -83,8 +83,8 @@ class RunFolder:
             raise AxiswiseError(f"Expected a folder, or nothing yet, at {self.path}. Got a file. Choose another `out`.")
         refusal = f"Another process is training in {self.path}. Wait for it, or choose another `out`."
         with locked(self.path / LOCK, refusal):
-            for left in self.path.rglob(f".*{PARTIAL}"):  # by a process that was killed while writing
-                left.unlink()
+            for partial in self.path.rglob(f".*{PARTIAL}"):  # of a process that was killed while writing
+                partial.unlink()
             yield
 
     def holds(self, member: str) -> bool:
@@ -106,14 +106,14 @@ class RunFolder:
 
         Arguments:
             member: The address.
-            known: Members by address that need not be rebuilt from their stored form.
+            known: Members by address, which are not rebuilt from their stored form.
             factories: The functions that build stored models of a user's own.
         """
         arrays, about = read_tensors(self._member(member), MEMBER)
         described = (known or {}).get(member) or restore(about["member"], catalogue(factories))
         # The address is that of the stored form: names in it may be old ones, which `catalogue` translates.
         if (found := address(about["member"])) != member:
-            raise AxiswiseError(f"{self._member(member)} holds member {found}, not {member}: it was renamed.")
+            raise AxiswiseError(f"{self._member(member)} contains member {found}, not {member}: it was renamed.")
         weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
         if isinstance(described.model.network, Custom):
             _check_built(described, weights)
@@ -132,7 +132,7 @@ class RunFolder:
         return sorted(path.stem for path in (self.path / "members").glob("*.safetensors"))
 
     def write_training(self, cohort: Cohort, training: Training) -> None:
-        """Stores a cohort on its way: its layout, state and history."""
+        """Stores an unfinished cohort: its layout, state and history."""
         about = {
             "format": COHORT,
             "members": [member.form for member in cohort.members],
@@ -147,7 +147,7 @@ class RunFolder:
         return read_training(path, fresh, COHORT) if path.exists() else fresh
 
     def unfinished(self, known: Mapping[str, Member]) -> list[Cohort]:
-        """Cohorts on their way that hold any of the known members, in the layout they were started with."""
+        """Unfinished cohorts with any of the known members, in the layout they were started with."""
         networks = (member.model.network for member in known.values())
         names = catalogue([network.factory for network in networks if isinstance(network, Custom)])
         found = []
@@ -171,12 +171,12 @@ class RunFolder:
 
 
 def write_training(path: Path, training: Training, about: Mapping[str, Any]) -> None:
-    """Stores a training on its way, of whatever kind: its state and its history.
+    """Stores an unfinished training of any kind: its state and its history.
 
     Arguments:
         path: The file.
-        training: Where the training stands.
-        about: What it is a training of, with the "format" that `read_training` will ask for.
+        training: The training.
+        about: What is trained, with the "format" that `read_training` will check.
     """
     state = training.state
     arrays = {f"weights/{group}": weights.cpu().numpy() for group, weights in state.weights.items()}
@@ -189,7 +189,7 @@ def write_training(path: Path, training: Training, about: Mapping[str, Any]) -> 
 
 
 def read_training(path: Path, fresh: Training, expected: str) -> Training:
-    """A training that was stored on its way, on the device of a fresh one of the same shapes.
+    """A stored unfinished training, on the device of a fresh one of the same shapes.
 
     Arguments:
         path: The file.
@@ -197,7 +197,7 @@ def read_training(path: Path, fresh: Training, expected: str) -> Training:
         expected: The format that the file must have.
 
     Raises:
-        AxiswiseError: If it is of another format, or holds a state of other shapes.
+        AxiswiseError: If the file has another format, or a state of other shapes.
     """
     arrays, about = read_tensors(path, expected)
 

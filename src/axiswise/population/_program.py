@@ -1,13 +1,13 @@
 r"""One training step of a whole cohort, as one tensor program.
 
-An objective is written for one member. Here it is vectorised: the weights of p members lie in one matrix
-``(p, w)``, the loss is mapped over its rows, and the gradient of the *sum* of the members' losses is taken,
+An objective is written for one member. Here it is vectorised: the weights of p members are one matrix ``(p, w)``, the
+loss is mapped over its rows, and the gradient of the *sum* of the members' losses is taken,
 
 .. math:: \nabla_{\theta_1, \dots, \theta_p} \sum_i L_i(\theta_i) = (\nabla L_1(\theta_1), \dots, \nabla L_p(\theta_p)),
 
-which is every member's own gradient: nothing is averaged, clipped or drawn across members, and a member that turns into
-NaN turns alone. The program is traced once into a flat list of tensor operations and replayed, which spares the mapping
-and the bookkeeping of differentiation at every step; random numbers and hyperparameters are inputs, so the replay is
+which is every member's own gradient: nothing is averaged, clipped or drawn across members, and a member that becomes
+NaN affects no other. The program is traced once into a flat list of tensor operations and replayed, which saves the
+mapping and the bookkeeping of autograd at every step. Random numbers and hyperparameters are inputs, so the replay is
 exact.
 """
 
@@ -51,17 +51,17 @@ class State(NamedTuple):
     moments: Groups
 
 
-class Inputs(NamedTuple):
-    """What one step consumes, member axis first.
+class StepInputs(NamedTuple):
+    """The inputs of one step, member axis first.
 
     Arguments:
         x: Observations; without a member axis when all members see the same (`shared`).
-        indices: Where they stand in the dataset.
-        draws: Random tensors that the objective asked for.
+        indices: Their rows in the dataset.
+        draws: Random tensors that the objective needs.
         values: The objective's hyperparameters at this step, ``(p,)`` each.
         coefficients: The optimizers' coefficients at this step, ``(p, 1)`` each, for each group.
         step: Number of the step, from 0.
-        others: What else the objective asked for of the data: "pair" and "second", as in `Batch`.
+        others: Further observations that the objective needs: "pair" and "second", as in `Batch`.
     """
 
     x: Float[Tensor, "..."]
@@ -74,7 +74,7 @@ class Inputs(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """Where one parameter lies in the rows of a weight matrix."""
+    """The columns of one parameter in a weight matrix."""
 
     module: str
     name: str
@@ -85,14 +85,14 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """What the members of a cohort share: the objective's form, the modules, and where each parameter lies.
+    """What the members of a cohort share: the objective's form, the modules, and the columns of each parameter.
 
     Arguments:
         model: The VAE.
         objective: Any member's objective; its hyperparameters are replaced by each member's.
         optimizers: The optimizer of each group of modules.
         modules: Template modules by name; only their code, names and shapes are used.
-        slots: For each group, where its parameters lie.
+        slots: For each group, the columns of its parameters.
         size: Length of the dataset.
         shared: Whether all members see the same observations (the whole set).
         stacked: Whether the loss is mapped over members; a cohort of one runs its member's program as it is.
@@ -136,7 +136,7 @@ def program(
 
 
 def slots_of(modules: Mapping[str, nn.Module]) -> tuple[Slot, ...]:
-    """Where the parameters of modules lie in a row of weights, one after another."""
+    """The columns of the modules' parameters in a row of weights, one after another."""
     slots, start = [], 0
     for module, contents in modules.items():
         for name, parameter in contents.named_parameters():
@@ -145,21 +145,21 @@ def slots_of(modules: Mapping[str, nn.Module]) -> tuple[Slot, ...]:
     return tuple(slots)
 
 
-def start(cohort: Program, seeds: Int[Tensor, " p"], dtype: torch.dtype) -> State:
-    """The state before the first step, from the members' seeds; it lies on the seeds' device.
+def initial_state(cohort: Program, seeds: Int[Tensor, " p"], dtype: torch.dtype) -> State:
+    """The state before the first step, from the members' seeds and on their device.
 
-    Modules of a network that brings its own initial weights start from those, all others from `initialise`.
+    Modules of a network that initialises itself start from its weights, all others from `initialise`.
     """
     network = cohort.model.network
     own = [network.initial_modules(seed) for seed in seeds.tolist()] if isinstance(network, SelfInitialised) else []
     initial: dict[str, dict[str, Tensor]] = {}
     buffers: dict[str, Tensor] = {}
     for name, module in cohort.modules.items():
-        brought = [modules[name] for modules in own if name in modules]
-        parameters = [dict(member.named_parameters()) for member in brought]
-        initial[name] = _stacked(parameters, seeds, dtype) if brought else initialise(module, name, seeds, dtype)
-        held = [dict(member.named_buffers()) for member in brought or [module] * len(seeds)]
-        buffers |= {f"{name}.{key}": buffer for key, buffer in _stacked(held, seeds, dtype).items()}
+        given = [modules[name] for modules in own if name in modules]
+        parameters = [dict(member.named_parameters()) for member in given]
+        initial[name] = _stacked(parameters, seeds, dtype) if given else initialise(module, name, seeds, dtype)
+        rows = [dict(member.named_buffers()) for member in given or [module] * len(seeds)]
+        buffers |= {f"{name}.{key}": buffer for key, buffer in _stacked(rows, seeds, dtype).items()}
     weights = {
         group: torch.cat([initial[slot.module][slot.name].reshape(len(seeds), -1) for slot in slots], 1)
         for group, slots in cohort.slots.items()
@@ -198,15 +198,15 @@ def _call(module: nn.Module, tensors: dict[str, Tensor], *arguments: Any) -> Any
 
 
 def with_values(objective: Objective, values: Mapping[str, Tensor]) -> Objective:
-    """The objective with its hyperparameters replaced by tensors, past the checks meant for numbers."""
+    """The objective with its hyperparameters replaced by tensors, without the checks meant for numbers."""
     replaced = copy.copy(objective)
     for name, value in values.items():
         object.__setattr__(replaced, name, value)
     return replaced
 
 
-class Outcome(NamedTuple):
-    """What a step finds before it moves anything.
+class StepResult(NamedTuple):
+    """What a step computes before it updates anything.
 
     Arguments:
         gradients: For each group, the gradient of each parameter in the order of its slots.
@@ -219,7 +219,7 @@ class Outcome(NamedTuple):
     buffers: dict[str, Tensor]
 
 
-def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], inputs: Inputs) -> Outcome:
+def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], inputs: StepInputs) -> StepResult:
     """Every member's own gradients, from one backward pass through the sum of their losses, and one for adversaries."""
     leaves = {
         group: [view.detach().requires_grad_() for view in views(slots, weights[group])]
@@ -261,7 +261,7 @@ def differentiate(cohort: Program, weights: Groups, buffers: dict[str, Tensor], 
         for group in cohort.slots
     }
     terms = {"loss": losses[MODEL], **parts} | ({"adversary": losses[ADVERSARY]} if ADVERSARY in losses else {})
-    return Outcome(gradients, {name: term.detach() for name, term in terms.items()}, updated)
+    return StepResult(gradients, {name: term.detach() for name, term in terms.items()}, updated)
 
 
 def _alone(one: Callable[..., Any], shared: bool) -> Callable[..., Any]:
@@ -276,11 +276,11 @@ def _alone(one: Callable[..., Any], shared: bool) -> Callable[..., Any]:
     return mapped
 
 
-Step = Callable[[State, Inputs], tuple[State, dict[str, Tensor]]]
+Step = Callable[[State, StepInputs], tuple[State, dict[str, Tensor]]]
 
 
-def make_step(cohort: Program, state: State, inputs: Inputs, precision: Precision | None = None) -> Step:
-    """A function that moves a cohort by one step: (state, inputs) → (state, terms of the loss).
+def make_step(cohort: Program, state: State, inputs: StepInputs, precision: Precision | None = None) -> Step:
+    """A function that takes one step of a cohort: (state, inputs) → (state, terms of the loss).
 
     The state passed in is donated: its tensors are updated in place and returned.
 
@@ -288,7 +288,7 @@ def make_step(cohort: Program, state: State, inputs: Inputs, precision: Precisio
         cohort: The program.
         state: A state of the shapes, type and device to come; it is not changed here.
         inputs: Inputs of the shapes to come.
-        precision: What products are computed in on the fast path; None is the plain path.
+        precision: Type of products on the fast path; None is the plain path.
     """
     inputs = inputs._replace(coefficients={})
     with nullcontext() if precision is None else Accelerated(precision):
@@ -297,15 +297,15 @@ def make_step(cohort: Program, state: State, inputs: Inputs, precision: Precisio
     slices = {group: views(slots, gradient[group]) for group, slots in cohort.slots.items()}
 
     @torch.no_grad()
-    def step(state: State, inputs: Inputs) -> tuple[State, dict[str, Tensor]]:
-        found = replay(state.weights, state.buffers, inputs._replace(coefficients={}))
+    def step(state: State, inputs: StepInputs) -> tuple[State, dict[str, Tensor]]:
+        result = replay(state.weights, state.buffers, inputs._replace(coefficients={}))
         for group, optimizer in cohort.optimizers.items():
-            for view, part in zip(slices[group], found.gradients[group], strict=True):
+            for view, part in zip(slices[group], result.gradients[group], strict=True):
                 view.copy_(part)
             optimizer.update(state.weights[group], gradient[group], state.moments[group], inputs.coefficients[group])
-        for name, buffer in found.buffers.items():
+        for name, buffer in result.buffers.items():
             state.buffers[name].copy_(buffer)
-        return state, found.terms
+        return state, result.terms
 
     return step
 
@@ -327,15 +327,15 @@ def traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[.
             raise
         raise AxiswiseError(
             "The model or objective cannot be vectorised over members: something in it draws its own random numbers "
-            "(dropout), branches on the value of a tensor, or updates a tensor in place that is not a buffer. Take "
-            f"that out; noise belongs into the objective's `draws`. PyTorch says: {str(error).splitlines()[0]}"
+            "(dropout), branches on the value of a tensor, or updates a tensor in place that is not a buffer. Remove "
+            f"it; noise belongs into the objective's `draws`. PyTorch says: {str(error).splitlines()[0]}"
         ) from error
     for node in list(graph.graph.nodes):
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise AxiswiseError(
                 f"The model or objective draws its own random numbers ({node.target}), so that neither cohorts nor "
-                "resumption could repeat them. Take that out (dropout, for example); noise belongs into the "
-                "objective's `draws`."
+                "resumption could repeat them. Remove it (dropout, for example); noise belongs into the objective's "
+                "`draws`."
             )
         if node.target is torch.ops.aten.detach.default:  # nothing is differentiated in a replay
             node.replace_all_uses_with(node.args[0])

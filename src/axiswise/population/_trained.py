@@ -1,7 +1,7 @@
-"""Trained members: weights, history, and how they ended; and groups of them that compute as one."""
+"""Trained members: weights, history and status; and groups of them that compute as one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,6 @@ from torch.func import vmap
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, with_learned
-from axiswise.models.transforms import Halves
 from axiswise.population._cohort import stacking_pays
 from axiswise.population._program import bind
 from axiswise.population.member import Member
@@ -28,15 +27,16 @@ class Trained:
     """A member with its weights.
 
     Arguments:
-        member: What was trained.
+        member: The description that was trained.
         weights: Parameters by "module.parameter".
         buffers: Buffers by "module.buffer".
         history: "step" and the terms of the loss, first axis the recorded steps.
         status: "trained", or "diverged at step …".
         seconds: Time its cohort spent training, divided by the cohort's members.
         about: What produced it: "dataset" (identity), "dtype", "device" and "versions".
-        halves: Encoder, x ↦ the posterior's named tuple, and decoder, z ↦ E[x | z], of a model that was not trained
-            here (see `population.foreign`); it is called as it is, and has no weights of ours.
+        encode: Encoder of a model that was trained elsewhere (see `from_models`), x ↦ the posterior's named tuple. Such
+            a model has no weights here.
+        decode: Decoder of such a model, z ↦ E[x | z]; None if it has none.
     """
 
     member: Member
@@ -46,17 +46,23 @@ class Trained:
     status: str
     seconds: float
     about: dict[str, Any]
-    halves: Halves | None = None
+    encode: Callable[..., Any] | None = None
+    decode: Callable[..., Any] | None = None
+
+    @property
+    def external(self) -> bool:
+        """Whether the model was trained elsewhere."""
+        return self.encode is not None
 
     def to(self, device: torch.device) -> "Trained":
         """The same on another device.
 
         Raises:
-            AxiswiseError: If it was not trained here.
+            AxiswiseError: If it was trained elsewhere.
         """
-        if self.halves is not None:
+        if self.external:
             raise AxiswiseError(
-                f"A model of your own stays where it is. Got {device}. Move it yourself, and make the population again."
+                f"A model of your own cannot be moved from here. Got {device}. Move it, and make the population again."
             )
         weights = {name: tensor.to(device) for name, tensor in self.weights.items()}
         return replace(
@@ -69,7 +75,7 @@ class Group:
     """Members of one model within a population, stacked.
 
     Arguments:
-        positions: Where the members stand in the population.
+        positions: Their positions in the population.
         trained: The members.
     """
 
@@ -94,20 +100,20 @@ class Group:
     @property
     def decodes(self) -> bool:
         """Whether there is a decoder."""
-        if self._halves is not None:
-            return self._halves[0][1] is not None
+        if self.trained[0].external:
+            return all(trained.decode is not None for trained in self.trained)
         return any(name.startswith("decoder.") for name in self.trained[0].weights)
 
     @property
     def dtype(self) -> torch.dtype:
-        """The floating-point type that the members compute in; PyTorch's default for those without weights of ours."""
+        """The floating-point type that the members compute in; PyTorch's default for external models."""
         weights = self.trained[0].weights
         return next(iter(weights.values())).dtype if weights else torch.get_default_dtype()
 
     def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
         """Parameters of q(z | x) of every member for the same observations, member axis first."""
-        if self._halves is not None:
-            encoded = [encode(x) for encode, _ in self._halves]
+        if self.trained[0].external:
+            encoded = [trained.encode(x) for trained in self.trained if trained.encode is not None]
             return type(encoded[0])(*(torch.stack(parts) for parts in zip(*encoded, strict=True)))
         if x.shape[1:] != self.model.shape:
             raise AxiswiseError(
@@ -122,16 +128,11 @@ class Group:
         """E[x | z] of every member at its own latents, or the decoder's raw output."""
         if not self.decodes:
             raise AxiswiseError("These members have no decoder: their objective trains an encoder alone.")
-        if self._halves is not None:
-            return torch.stack([decode(rows, raw=raw) for (_, decode), rows in zip(self._halves, z, strict=True)])  # pyright: ignore[reportOptionalCall] (checked)
+        if self.trained[0].external:
+            decoders = [trained.decode for trained in self.trained if trained.decode is not None]
+            return torch.stack([decode(rows, raw=raw) for decode, rows in zip(decoders, z, strict=True)])
         output = self._call("decoder", z, shared=False)
         return output if raw else self.likelihood.mean(output)
-
-    @property
-    def _halves(self) -> list[Halves] | None:
-        """The members' own halves where they were not trained here, which all members of a group share."""
-        halves = [trained.halves for trained in self.trained if trained.halves is not None]
-        return halves or None
 
     def _call(self, name: str, argument: Tensor, *, shared: bool) -> Float[Tensor, "p n ..."]:
         """The output of one module of every member, as one program where that pays."""

@@ -1,6 +1,6 @@
 """The training loop: blocks of steps, the history, and the moments at which a state may be saved.
 
-`follow` takes the steps of any `Course`, whatever the steps do; `run` follows that of a cohort.
+`start` makes the training of a cohort, `cohort_trainer` its trainer, and `advance` takes the steps of any trainer.
 """
 
 import time
@@ -14,22 +14,22 @@ import torch
 from torch.utils import _pytree as pytree
 
 from axiswise.numerics import repeatable
+from axiswise.numerics._memory import keep_freed_memory
 from axiswise.population._acceleration import Captured
-from axiswise.population._batches import Feed
+from axiswise.population._batches import Batches
 from axiswise.population._cohort import Cohort
-from axiswise.population._program import Program, State, make_step, program, start
+from axiswise.population._program import Program, State, initial_state, make_step, program
 from axiswise.shapes import Tensor
 
 LONGEST_BLOCK = 100
 BLOCK_SECONDS = 0.5
 SAVE_SECONDS = 2.0
-SAVING_SHARE = 0.05  # of the time at most goes into saving states
-BALLAST = 31 << 20
+SAVING_SHARE = 0.05  # of the time, at most, is spent on saving states
 
 
 @runtime_checkable
 class Progress(Protocol):
-    """Where long work says how far it is; silence is the default."""
+    """Receives how far long work is; None shows nothing."""
 
     def begin(self, title: str, total: int) -> None:
         """Work of `total` units begins."""
@@ -46,12 +46,12 @@ class Progress(Protocol):
 
 @dataclass
 class Training:
-    """Something in training: everything that must be saved to go on as if nothing had happened.
+    """An unfinished training: everything that must be saved to resume it bit for bit.
 
     Arguments:
         state: Weights, buffers and moments.
-        step: Steps taken.
-        recorded: Steps at which the history was kept.
+        step: Number of steps done.
+        recorded: Steps that have an entry in the history.
         history: For each term, an array for each recorded step; of a cohort's terms, the first axis is the members.
         seconds: Time spent so far.
     """
@@ -63,84 +63,89 @@ class Training:
     seconds: float = 0.0
 
 
-Steps = Callable[[range, Sequence[int]], dict[str, list[np.ndarray]]]
-"""Takes steps and gives their terms of the loss at some of them, by their place in the block."""
+StepRunner = Callable[[range, Sequence[int]], dict[str, list[np.ndarray]]]
+"""Runs the steps of some numbers and returns the terms of the loss at some positions among them."""
 
 
 @dataclass(frozen=True)
-class Course:
-    """A training to be followed: how its steps are taken, how many there are, and what is kept of them.
+class Trainer:
+    """How a training is run: its steps, how many there are, and which of them are recorded.
 
     Arguments:
-        steps: Makes, for a state that it moves in place, what takes the steps. It is called when the first is due.
-        last: How many steps there are.
-        interval: Steps between two entries of the history; the last step is always kept.
-        units: What one step counts for in the progress, such as the members that take it.
+        make_runner: Makes the runner of steps for a state, which it updates in place. It is called before the first.
+        steps: Number of steps in all.
+        interval: Steps between two entries of the history; the last step is always recorded.
+        units: Units of progress in one step, such as the members that take it.
         threads: Threads that PyTorch computes with.
     """
 
-    steps: Callable[[State], Steps]
-    last: int
+    make_runner: Callable[[State], StepRunner]
+    steps: int
     interval: int
     units: int
     threads: int
 
 
 @runtime_checkable
-class Source(Protocol):
-    """Where the inputs of steps come from: a pure function of the step's number."""
+class BatchSource(Protocol):
+    """Inputs of steps, as a pure function of the step's number."""
 
-    def tables(self, numbers: range) -> Any:
-        """What the steps of those numbers take: tensors, first axis the steps, with the rows of the dataset, `rows`."""
+    def block(self, numbers: range) -> Any:
+        """Tensors for the steps of those numbers, first axis the steps, with the rows of the dataset, `rows`."""
         ...
 
     def inputs(self, row: Any) -> Any:
-        """The inputs of one step, from its row of the tables."""
+        """The inputs of one step, from its row of a block."""
         ...
 
 
-def follow(
-    course: Course,
+def first_inputs(batches: BatchSource) -> Any:
+    """The inputs of step 0, an example of the shapes of all."""
+    return batches.inputs(pytree.tree_map(lambda table: table[0], batches.block(range(1))))
+
+
+def advance(
+    trainer: Trainer,
     training: Training,
     *,
     save: Callable[[Training], None] | None = None,
     progress: Progress | None = None,
     on_block: Callable[[Training, int], None] | None = None,
 ) -> Training:
-    """Takes the steps of a training to its last, from wherever it stands.
+    """Takes the remaining steps of a training.
 
     Inputs are a function of the step, so blocks of any length give the same result. They are sized to take about half a
-    second; draws are made, progress is shown and states are saved between them. What `progress` or `on_block` raises
-    ends the training after the state was saved.
+    second. Random numbers are drawn, progress is shown and states are saved between them. An exception of `progress` or
+    `on_block` ends the training after the state was saved.
 
     Arguments:
-        course: The steps.
-        training: Where the training stands; it is moved on in place.
-        save: Called with the training now and then.
-        progress: Told of each block, in steps times the course's units.
-        on_block: Called after each block with the training and how many entries its history had before.
+        trainer: The steps.
+        training: The training, updated in place.
+        save: Called with the training every few seconds.
+        progress: Receives each block, in steps times the trainer's units.
+        on_block: Called after each block with the training and the number of entries its history had before.
     """
-    last, interval, steps = course.last, course.interval, None
+    runner = None
     length, saved, save_after = 1, time.perf_counter(), SAVE_SECONDS
-    with _settings(course.threads):
-        while training.step < last:
+    with _settings(trainer.threads):
+        while training.step < trainer.steps:
             began, entries = time.perf_counter(), len(training.recorded)
-            numbers = range(training.step, min(training.step + length, last))
-            kept = [number for number in numbers if number % interval == 0 or number == last - 1]
-            steps = steps or course.steps(training.state)
-            for name, terms in steps(numbers, [number - numbers.start for number in kept]).items():
+            numbers = range(training.step, min(training.step + length, trainer.steps))
+            recorded = [n for n in numbers if n % trainer.interval == 0 or n == trainer.steps - 1]
+            runner = runner or trainer.make_runner(training.state)
+            for name, terms in runner(numbers, [number - numbers.start for number in recorded]).items():
                 training.history.setdefault(name, []).extend(terms)
-            training.recorded += kept
+            training.recorded += recorded
             training.step = numbers.stop
             elapsed = time.perf_counter() - began
             training.seconds += elapsed
             length = max(1, min(LONGEST_BLOCK, 4 * length, int(len(numbers) * BLOCK_SECONDS / elapsed)))
             try:
                 if progress:
-                    progress.advance(len(numbers) * course.units)
+                    progress.advance(len(numbers) * trainer.units)
                 if on_block:
                     on_block(training, entries)
-            except BaseException:  # between two blocks the state is whole: who asks to stop here loses nothing
+            except BaseException:  # the state is whole between two blocks: stopping here loses nothing
                 if save:
                     save(training)
                 raise
@@ -152,29 +157,30 @@ def follow(
     return training
 
 
-def taken(
-    step: Callable[[State, Any], tuple[State, dict[str, Tensor]]], source: Source, state: State, *, captured: bool
-) -> Steps:
-    """How steps are taken: from a captured graph, or one by one. The state is moved in place.
+def step_runner(
+    step: Callable[[State, Any], tuple[State, dict[str, Tensor]]], batches: BatchSource, state: State, *, captured: bool
+) -> StepRunner:
+    """Runs steps from a captured graph, or one by one. The state is updated in place.
 
     Arguments:
-        step: Moves the state by one step, from the inputs of the source, and gives the terms of the loss.
-        source: Where the inputs come from.
-        state: What is moved.
-        captured: Whether the steps are recorded into a CUDA graph first, as `Captured` does.
+        step: Updates the state by one step, from the inputs of `batches`, and returns the terms of the loss.
+        batches: The inputs.
+        state: The state.
+        captured: Whether the steps are first recorded into a CUDA graph, as `Captured` does.
     """
     if captured:
-        return Captured(lambda row: step(state, source.inputs(row))[1], source.tables, LONGEST_BLOCK, state)
+        return Captured(lambda row: step(state, batches.inputs(row))[1], batches.block, LONGEST_BLOCK, state)
 
-    def one_by_one(numbers: range, kept: Sequence[int]) -> dict[str, list[np.ndarray]]:
-        found: dict[str, list[np.ndarray]] = {}
-        tables = source.tables(numbers)
-        for place in range(len(numbers)):
-            _, terms = step(state, source.inputs(pytree.tree_map(lambda table, place=place: table[place], tables)))
-            if place in kept:
+    def one_by_one(numbers: range, recorded: Sequence[int]) -> dict[str, list[np.ndarray]]:
+        history: dict[str, list[np.ndarray]] = {}
+        block = batches.block(numbers)
+        for position in range(len(numbers)):
+            row = pytree.tree_map(lambda table, position=position: table[position], block)
+            _, terms = step(state, batches.inputs(row))
+            if position in recorded:
                 for name, term in terms.items():
-                    found.setdefault(name, []).append(term.cpu().numpy())
-        return found
+                    history.setdefault(name, []).append(term.cpu().numpy())
+        return history
 
     return one_by_one
 
@@ -186,53 +192,29 @@ def cohort_program(cohort: Cohort, size: int) -> Program:
     return program(first.model, first.objective, first.optimizer, size, shared=shared, stacked=cohort.stacked)
 
 
-def begin(feed: Feed) -> Training:
-    """A cohort before its first step."""
-    return Training(start(cohort_program(feed.cohort, len(feed.dataset)), feed.seeds, feed.dtype))
+def start(batches: Batches) -> Training:
+    """The training of a cohort before its first step."""
+    return Training(initial_state(cohort_program(batches.cohort, len(batches.dataset)), batches.seeds, batches.dtype))
 
 
-def run(
-    feed: Feed,
-    training: Training,
-    *,
-    save: Callable[[Training], None] | None = None,
-    progress: Progress | None = None,
-    on_block: Callable[[Training, int], None] | None = None,
-) -> Training:
-    """Trains a cohort to its last step, from wherever it stands; `follow` says how.
+def cohort_trainer(batches: Batches) -> Trainer:
+    """The trainer of a cohort: from a captured graph on the fast path of CUDA, one by one elsewhere."""
+    cohort = batches.cohort
 
-    Arguments:
-        feed: The cohort's inputs.
-        training: Where the cohort stands; it is moved on in place.
-        save: Called with the training now and then.
-        progress: Told of each block, in steps times members.
-        on_block: Called after each block with the training and how many entries its history had before.
-    """
-    members, built = feed.cohort.members, cohort_program(feed.cohort, len(feed.dataset))
-    course = Course(
-        steps=lambda state: steps_of(built, feed, state),
-        last=members[0].steps,
-        interval=members[0].interval,
-        units=len(members),
-        threads=feed.cohort.threads,
-    )
-    return follow(course, training, save=save, progress=progress, on_block=on_block)
+    def make_runner(state: State) -> StepRunner:
+        built = cohort_program(cohort, len(batches.dataset))
+        step = make_step(built, state, first_inputs(batches), cohort.precision)
+        return step_runner(step, batches, state, captured=cohort.precision is not None and batches.seeds.is_cuda)
 
-
-def steps_of(built: Program, feed: Feed, state: State) -> Steps:
-    """How the steps of a cohort are taken: from a captured graph on the fast path of CUDA, one by one elsewhere."""
-    precision = feed.cohort.precision
-    step = make_step(built, state, next(feed.block(range(1))), precision)
-    return taken(step, feed, state, captured=precision is not None and feed.seeds.is_cuda)
+    first = cohort.members[0]
+    return Trainer(make_runner, first.steps, first.interval, len(cohort.members), cohort.threads)
 
 
 @contextmanager
 def _settings(threads: int) -> Iterator[None]:
-    """Fixes what a bit-equal repetition needs, for the time of a run: threads, and repeatable convolutions."""
+    """Sets what a bit-equal repetition needs while it lasts: threads, and repeatable convolutions."""
     before = torch.get_num_threads()
-    # Freeing one large untouched block teaches the C library's allocator to keep freed memory for the next step instead
-    # of handing it back: without it every temporary of a step is paged in anew, a third of the time of small members.
-    torch.empty(BALLAST, dtype=torch.uint8)
+    keep_freed_memory()
     torch.set_num_threads(threads)
     try:
         with repeatable():

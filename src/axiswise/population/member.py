@@ -1,9 +1,9 @@
 """Members, and grids of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
@@ -17,13 +17,13 @@ class Member:
     """One model to train. Its JSON form is its identity, and the hash of that its content address.
 
     Arguments:
-        model: What is trained.
-        objective: What it is trained for, with its hyperparameters.
+        model: The VAE.
+        objective: Its loss, with its hyperparameters.
         steps: Number of training steps; 0 gives the initial weights.
         batch: Observations a step, drawn with replacement; None is the whole dataset at every step.
-        seed: Decides the initial weights, the batches and the noise, and nothing else does.
-        optimizer: How parameters are moved.
-        history: Every how many steps the terms of the loss are kept; None keeps about a hundred times.
+        seed: Decides the initial weights, the batches and the noise, alone.
+        optimizer: Updates the weights.
+        history: Steps between two entries of the history of the loss; None makes about a hundred entries.
 
     Example:
         >>> from axiswise import models, objectives
@@ -66,7 +66,20 @@ class Member:
         return self.history or max(1, self.steps // 100)
 
 
-def grid(**choices: Any) -> list[Member]:
+class Choices(TypedDict, total=False):
+    """The arguments of `grid`: those of `Member`, each one value or an iterable of several."""
+
+    model: Required[VAE | Iterable[VAE]]
+    objective: Required[Objective | Iterable[Objective]]
+    steps: Required[int | Iterable[int]]
+    batch: int | Iterable[int | None] | None
+    seed: int | Iterable[int]
+    optimizer: Optimizer | Iterable[Optimizer]
+    history: int | Iterable[int | None] | None
+
+
+# Keyword arguments, not parameters: only they keep the order of the call, which is that of the product.
+def grid(**choices: Unpack[Choices]) -> list[Member]:
     """Members for every combination of choices, the last named varying fastest.
 
     Arguments:
@@ -79,19 +92,20 @@ def grid(**choices: Any) -> list[Member]:
         >>> len(members), members[-1].objective, members[-1].seed
         (6, BetaVAE(beta=1.0), 2)
     """
-    known = [field.name for field in fields(Member)]
     for name in choices:
-        if name not in known:
-            raise AxiswiseError(f"A grid takes the arguments of a member ({', '.join(known)}). Got {name!r}.")
+        if name not in Choices.__annotations__:
+            known = ", ".join(Choices.__annotations__)
+            raise AxiswiseError(f"A grid takes the arguments of a member ({known}). Got {name!r}.")
     for name in ("model", "objective", "steps"):
         if name not in choices:
             raise AxiswiseError(f"A grid needs `{name}`. Got {', '.join(choices) or 'nothing'}.")
-    options = {name: list(choice) if _several(choice) else [choice] for name, choice in choices.items()}
-    for name, option in options.items():
-        if not option:
+    options = {name: _values(choice) for name, choice in choices.items()}
+    for name, values in options.items():
+        if not values:
             raise AxiswiseError(f"The grid is empty: `{name}` has no values. Give at least one.")
     return [Member(**dict(zip(options, values, strict=True))) for values in product(*options.values())]
 
 
-def _several(choice: Any) -> bool:
-    return isinstance(choice, Iterable) and not isinstance(choice, str | tuple)
+def _values(choice: Any) -> list[Any]:
+    several = isinstance(choice, Iterable) and not isinstance(choice, str | tuple)
+    return list(choice) if several else [choice]

@@ -1,4 +1,4 @@
-"""Populations: trained members in the order they were asked for."""
+"""Populations: trained members in the order of the request."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -43,14 +43,14 @@ class Decoder(nn.Module):
 
 
 class Called(nn.Module):
-    """Half of a model that was not trained here, as a module: it calls the user's function."""
+    """Encoder or decoder of an external model as a module: it calls the user's function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.function = function
 
     def forward(self, argument: Float[Tensor, "n ..."], **options: Any) -> Any:
-        """What the function gives."""
+        """The function's result."""
         return self.function(argument, **options)
 
 
@@ -62,7 +62,7 @@ class Pair(NamedTuple):
 
 
 class Population:
-    """Trained members, in the order they were asked for.
+    """Trained members, in the order of the request.
 
     Example:
         >>> from axiswise import data, models, objectives
@@ -86,7 +86,7 @@ class Population:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """What was trained."""
+        """The members that were trained."""
         return tuple(trained.member for trained in self.trained)
 
     @cached_property
@@ -117,7 +117,7 @@ class Population:
         return type(encoded[0])(*(self._ordered(parts) for parts in zip(*encoded, strict=True)))  # pyright: ignore
 
     def decode(self, z: Float[Tensor, "*p n z"], *, raw: bool = False) -> Float[Tensor, "p n ..."]:
-        """Every member's E[x | z], member axis first; ``raw=True`` gives the decoder's output (logits, say).
+        """Every member's E[x | z], member axis first; ``raw=True`` gives the decoder's output, such as logits.
 
         Arguments:
             z: Latents, ``(p, n, z)``, a block for each member, or ``(n, z)``, the same for all.
@@ -129,9 +129,8 @@ class Population:
     def member(self, position: int) -> Pair:
         """One member as a pair of ordinary modules, encoder and decoder, in evaluation mode."""
         trained = self.trained[position]
-        if trained.halves is not None:
-            encode, decode = trained.halves
-            return Pair(Called(encode), None if decode is None else Called(decode))
+        if trained.encode is not None:
+            return Pair(Called(trained.encode), None if trained.decode is None else Called(trained.decode))
         modules = trained.member.objective.networks(trained.member.model).model
         for name, module in modules.items():
             own = {**trained.weights, **trained.buffers}
@@ -145,9 +144,9 @@ class Population:
         """Stores the population as a run folder, which `load` reads and `train` can add to.
 
         Raises:
-            AxiswiseError: If a model was not trained here: its weights are not ours to store.
+            AxiswiseError: If a model is external: the population does not own its weights.
         """
-        if any(trained.halves is not None for trained in self.trained):
+        if any(trained.external for trained in self.trained):
             raise AxiswiseError(
                 "A population of your own models cannot be saved: it calls your functions. Got "
                 f"{path}. Store their weights with torch.save or safetensors, and make the population again."

@@ -13,22 +13,22 @@ from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError
 from axiswise.models import Factory
-from axiswise.population._batches import feed
+from axiswise.population._batches import cohort_batches
 from axiswise.population._cohort import Cohort, Precision, cohorts, structure
 from axiswise.population._folder import RUN, RunFolder
 from axiswise.population._program import views
 from axiswise.population._trained import Trained
-from axiswise.population._trainer import Progress, Training, begin, cohort_program, run
+from axiswise.population._trainer import Progress, Training, advance, cohort_program, cohort_trainer, start
 from axiswise.population.member import Member
 from axiswise.population.population import Population
 from axiswise.records import address, read_json, versions
 
 CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
-CHECKED = 1 << 22  # numbers of a dataset that are looked at before training
+CHECKED = 1 << 22  # numbers of a dataset whose range is checked before training
 
 
 class Entry(NamedTuple):
-    """One entry of a member's history, as `on_history` gets it: scalars are floats, terms over latents are lists."""
+    """One entry of a member's history, as `on_history` receives it: floats, and lists for terms over latents."""
 
     member: Member
     step: int
@@ -48,20 +48,20 @@ def train(
 ) -> Population:
     """Trains members on a dataset, all that can share a tensor program at once.
 
-    Members are independent: what becomes of one does not depend on the others, on their order, or on how they were
+    Members are independent: the result of one does not depend on the others, on their order, or on how they are
     grouped. A member whose loss or weights stop being finite is recorded as diverged, and the rest train on.
 
     Arguments:
-        members: What to train, from `grid` or a list.
-        dataset: What they see.
-        out: A run folder: finished members are kept there by content address, states on their way are saved every few
-            seconds, and the same call after an interruption goes on bit for bit. None keeps everything in memory.
-        device: "cpu", "cuda", …; None is where the dataset lies.
+        members: The members, from `grid` or a list.
+        dataset: The observations.
+        out: A run folder: finished members are stored there by content address, unfinished states are saved every few
+            seconds, and the same call after an interruption resumes bit for bit. None stores nothing.
+        device: "cpu", "cuda", …; None is the dataset's device.
         dtype: Floating-point type of weights and computation.
-        precision: On CUDA, what products are computed in: "fp32" is the type of the weights, "bf16" bfloat16 with
-            sums, weights and everything else in float32. None is "bf16" where every member convolves, which changed
-            no result beyond the noise of seeds (``results/precision``), and "fp32" elsewhere.
-        progress: Told how far training is, in steps times members.
+        precision: On CUDA, the type of products: "fp32" is the type of the weights, "bf16" bfloat16 with sums, weights
+            and everything else in float32. None is "bf16" where every member convolves, which changed no result
+            beyond the noise of seeds (``results/precision``), and "fp32" elsewhere.
+        progress: Receives how far training is, in steps times members.
         on_history: Called with each entry of each member's history as it is made.
 
     Example:
@@ -84,10 +84,10 @@ def train(
             folder.open(dataset.identity, _name(dtype) + (" with bf16 products" if precision == "bf16" else ""))
             done = {key: folder.read_member(key, by_address) for key in by_address if folder.holds(key)}
         missing = [member for key, member in by_address.items() if key not in done]
-        waiting = _layout(folder, missing, dataset.device, precision)
+        remaining = _layout(folder, missing, dataset.device, precision)
         if progress:
-            progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in waiting))
-        for cohort in waiting:
+            progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in remaining))
+        for cohort in remaining:
             for trained in _train_cohort(cohort, dataset, dtype, folder, progress, on_history):
                 done[trained.member.address] = trained
         if progress:
@@ -103,7 +103,7 @@ def load(
     Arguments:
         path: The run folder.
         model: For members of `models.custom`: the function they were built with, or several. It is stored by name only.
-        device: Where the weights are put.
+        device: Device of the weights.
 
     Example:
         >>> load("no-such-folder")
@@ -144,7 +144,7 @@ def device_named(device: str | torch.device) -> torch.device:
 def fast_precision(
     precision: Precision | None, dtype: torch.dtype, device: torch.device, members: Sequence[Member] = ()
 ) -> Precision | None:
-    """The precision of the fast path for these members, None where there is none: off CUDA, or without Triton."""
+    """The precision of the fast path for these members; None without CUDA or Triton, where there is no such path."""
     if precision not in (None, *get_args(Precision)):
         raise AxiswiseError(f"`precision` must be one of {', '.join(get_args(Precision))}. Got {precision!r}.")
     fast = device.type == "cuda" and find_spec("triton") is not None
@@ -175,8 +175,8 @@ def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
                 f"Got dataset {dataset.name!r} of shape {dataset.shape}. Build the model for that shape."
             )
     for member in {address(structure(member)): member for member in members}.values():
-        wanted = member.objective.networks(member.model)
-        if wanted.pairs and dataset.transition is None:
+        trainable = member.objective.networks(member.model)
+        if trainable.pairs and dataset.transition is None:
             raise AxiswiseError(
                 f"{type(member.objective).__name__} trains on pairs of successive observations. Got dataset "
                 f"{dataset.name!r}, which has no transitions. Train on `data.transitions(dataset)`."
@@ -185,12 +185,12 @@ def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
 
 
 def _check_support(likelihood: Likelihood, dataset: FactorDataset) -> None:
-    """Raises if the likelihood gives some observations no density; a large dataset is judged by a sample of it."""
+    """Raises if observations are outside the likelihood's support; of a large dataset, a sample is checked."""
     if (support := getattr(likelihood, "support", None)) is None:
         return
     count = min(len(dataset), max(1, CHECKED // dataset.numel))
-    everything = count == len(dataset)
-    index = torch.arange(count, device=dataset.device) if everything else dataset.sample(count)
+    whole = count == len(dataset)
+    index = torch.arange(count, device=dataset.device) if whole else dataset.sample(count)
     low, high = (bound.item() for bound in dataset.x(index).aminmax())
     if low < support[0] or high > support[1]:
         raise AxiswiseError(
@@ -203,12 +203,10 @@ def _check_support(likelihood: Likelihood, dataset: FactorDataset) -> None:
 def _layout(
     folder: RunFolder | None, missing: Sequence[Member], device: torch.device, precision: Precision | None
 ) -> list[Cohort]:
-    """Cohorts to train: those on their way as they were started, then new ones for the rest."""
-    wanted = {member.address: member for member in missing}
-    started = folder.unfinished(wanted) if folder else []
-    resumed = [cohort for cohort in started if any(member.address in wanted for member in cohort.members)]
-    begun = {member.address for cohort in resumed for member in cohort.members}
-    return resumed + cohorts([member for member in missing if member.address not in begun], device, precision)
+    """Cohorts to train: unfinished ones in the layout they started with, then new ones for the rest."""
+    resumed = folder.unfinished({member.address: member for member in missing}) if folder else []
+    started = {member.address for cohort in resumed for member in cohort.members}
+    return resumed + cohorts([member for member in missing if member.address not in started], device, precision)
 
 
 def _train_cohort(
@@ -220,20 +218,20 @@ def _train_cohort(
     on_history: Callable[[Entry], None] | None,
 ) -> list[Trained]:
     """Trains one cohort to its end and stores its members."""
-    inputs = feed(cohort, dataset, dtype)
-    training = begin(inputs)
+    batches = cohort_batches(cohort, dataset, dtype)
+    training = start(batches)
     if folder:
         training = folder.resume(cohort, training)
         if progress:
             progress.advance(training.step * len(cohort.members))
-    save = (lambda moment: folder.write_training(cohort, moment)) if folder else None
+    save = (lambda training: folder.write_training(cohort, training)) if folder else None
 
-    def report(moment: Training, seen: int) -> None:
+    def report(training: Training, reported: int) -> None:
         if on_history:
-            for entry in _entries(cohort, moment, seen):
+            for entry in _entries(cohort, training, reported):
                 on_history(entry)
 
-    run(inputs, training, save=save, progress=progress, on_block=report)
+    advance(cohort_trainer(batches), training, save=save, progress=progress, on_block=report)
     about = {"dataset": dataset.identity, "dtype": _name(dtype), "device": str(dataset.device), "versions": versions()}
     finished = _finished(cohort, len(dataset), training, about)
     if folder:
@@ -247,15 +245,15 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _entries(cohort: Cohort, training: Training, seen: int) -> list[Entry]:
-    """The entries of the history after the first `seen`, step by step and member by member."""
+def _entries(cohort: Cohort, training: Training, reported: int) -> list[Entry]:
+    """The entries of the history after the first `reported`, step by step and member by member."""
     return [
         Entry(
             member,
             training.recorded[row],
             {name: values[row][column].tolist() for name, values in training.history.items()},
         )
-        for row in range(seen, len(training.recorded))
+        for row in range(reported, len(training.recorded))
         for column, member in enumerate(cohort.members)
     ]
 
@@ -281,10 +279,10 @@ def _finished(cohort: Cohort, size: int, training: Training, about: dict[str, An
 
 
 def _status(history: Mapping[str, np.ndarray], weights: Mapping[str, torch.Tensor], steps: int) -> str:
-    """How a member ended: broken at the first recorded step whose loss is not finite, or at the end by its weights."""
-    broken = np.flatnonzero(~np.isfinite(history["loss"])) if "loss" in history else np.array([], dtype=int)
-    if len(broken):
-        return f"diverged at step {history['step'][broken[0]]}"
+    """The status of a member: diverged from the first recorded loss that is not finite, or by its last weights."""
+    diverged = np.flatnonzero(~np.isfinite(history["loss"])) if "loss" in history else np.array([], dtype=int)
+    if len(diverged):
+        return f"diverged at step {history['step'][diverged[0]]}"
     if not all(bool(weight.isfinite().all()) for weight in weights.values()):
         return f"diverged at step {steps}"
     return "trained"

@@ -1,4 +1,4 @@
-"""Exact claims of sikka2019: a function for each, which yields what was compared and how far it was off.
+"""Exact claims of sikka2019: a function for each, which yields what was compared and its deviation.
 
 All are about linear-Gaussian data and linear VAEs, where everything the paper names has a closed form, except
 Proposition 4, which is about any objective of two terms.
@@ -66,7 +66,7 @@ def optima(problem: LinearGaussian, betas: Float[Tensor, "..."] = BETAS) -> Line
 
 
 def some_vae(observed: int, latents: int) -> LinearVAE:
-    """A linear VAE at no optimum, with all its parameters, at σ² = 1.
+    """A linear VAE that is not at an optimum, with all its parameters, at σ² = 1.
 
     Example:
         >>> some_vae(4, 2).decoder.shape
@@ -83,7 +83,7 @@ def some_vae(observed: int, latents: int) -> LinearVAE:
 
 
 def terms() -> Iterator[Finding]:
-    r"""All seven terms in closed form against sampling, at a linear VAE that is no optimum.
+    r"""All seven terms in closed form against sampling, at a linear VAE that is not at an optimum.
 
     .. math:: \mathcal L = \mathbb E_q \log p(x|z) - \beta\, \mathrm{KL}(q \| p), \quad
         \mathrm{MIE} = \mathbb E\, \mathrm{KL}(q \| p_\theta(z|x)), \quad
@@ -161,25 +161,25 @@ def prop3() -> Iterator[Finding]:
 def prop4() -> Iterator[Finding]:
     """Proposition 4: for any A(κ) − β B(κ), B at the optimum never rises with β.
 
-    Twenty objectives of a thousand arbitrary κ each: nothing is smooth, concave or of a sign.
+    Twenty objectives of a thousand arbitrary κ each: none is smooth, concave or of one sign.
     """
     rises, distinct = [], []
     for seed in range(20):
         draw = np.random.default_rng(seed)
         first, second = draw.standard_t(3, size=1000), draw.normal(size=1000)
-        chosen = (first[:, None] - np.linspace(-3, 10, 500) * second[:, None]).argmax(0)
-        rises.append(float(np.diff(second[chosen]).max()))
-        distinct.append(len(set(chosen.tolist())))
+        best = (first[:, None] - np.linspace(-3, 10, 500) * second[:, None]).argmax(0)
+        rises.append(float(np.diff(second[best]).max()))
+        distinct.append(len(set(best.tolist())))
     yield true("the optimum moves with β, in each of 20 objectives", min(distinct) >= 2)
     yield _within("largest rise of B over β, of 20 objectives", max(rises), 0.0)
 
 
 def loglik() -> Iterator[Finding]:
-    r"""Equations 4 and 16: what lies between the log-likelihood and the ELBO is the model inference error.
+    r"""Equations 4 and 16: the log-likelihood exceeds the ELBO by the model inference error.
 
     .. math:: \mathbb E \log p_\theta(x) - \mathrm{MIE} = \mathrm{ELBO}
 
-    The paper lets the log-likelihood at the optimum fall monotonically with β. It rises up to β = 1, where the decoder
+    In the paper the log-likelihood at the optimum falls monotonically with β. It rises up to β = 1, where the decoder
     is the truth and the log-likelihood minus the entropy of the data, and falls from there on.
     """
     problem = figure_1_problem()
@@ -202,7 +202,7 @@ def loglik() -> Iterator[Finding]:
 
 
 def fixed_decoder() -> Iterator[Finding]:
-    """Section IV-A: while the decoder stays as it is, the model inference error is least at β = 1.
+    """Section IV-A: with a fixed decoder, the model inference error is least at β = 1.
 
     "Best at learning the true latents" needs the true decoder: with D = A the true inference error is least at 1, too,
     with D = ½ A at β = 10.13 and with D = 2 A at 3.03.
@@ -289,8 +289,8 @@ def _conditions() -> Iterator[Finding]:
     model, beta = LinearGaussian(_normals(6, 3)), 0.8
     values, vectors = torch.linalg.eigh(model.covariance)
     worst, objectives = 0.0, []
-    for chosen in ([5, 4, 3], [5, 4, 0], [5, 3, 1], [0, 1, 2]):
-        vae = fixed_decoder_optimum(vectors[:, chosen] * (values[chosen] - beta).clamp(min=0).sqrt(), beta)
+    for indices in ([5, 4, 3], [5, 4, 0], [5, 3, 1], [0, 1, 2]):
+        vae = fixed_decoder_optimum(vectors[:, indices] * (values[indices] - beta).clamp(min=0).sqrt(), beta)
         D, W = vae.decoder, vae.encoder
         off = D @ W - _eye(6)
         first = (D.T @ off + beta * W) @ model.covariance

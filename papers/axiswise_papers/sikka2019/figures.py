@@ -33,7 +33,7 @@ THEORY_BETAS = torch.logspace(-1, 2, 301, dtype=torch.float64)
 
 
 def theory() -> Theory:
-    """Everything that Figure 1 draws, exactly.
+    """Everything that Figure 1 shows, exactly.
 
     Example:
         >>> curves = theory()
@@ -140,9 +140,9 @@ def bands(rows: Rows) -> Figure:
     angles = curve(found, "motions")
     figure = Figure(figsize=(WIDTH, 9.0 if angles else 6.2), layout="constrained")
     panels = figure.subplots(3 if angles else 2, 2).ravel()
-    chosen = (("elbo", "A  ELBO"), ("tie", "B  TIE, least over names and signs"))
-    chosen += (("reconstruction", "C  reconstruction objective"), ("kl", "D  conditional-independence loss"))
-    for axes, (field, title) in zip(panels, chosen, strict=False):
+    fields = (("elbo", "A  ELBO"), ("tie", "B  TIE, least over names and signs"))
+    fields += (("reconstruction", "C  reconstruction objective"), ("kl", "D  conditional-independence loss"))
+    for axes, (field, title) in zip(panels, fields, strict=False):
         _band(axes, curve(found, "deep_terms", field), lowest=field == "tie")
         axes.set_title(title, loc="left")
     _line(panels[1], _means(curve(found, "deep_terms", "tie_as_they_are")), color=PALETTE[1], label="as latents are")
@@ -183,9 +183,9 @@ def _means(values: Curve) -> Curve:
 def _points(axes: Axes, values: Curve, *, label: str, color: Any = ACCENT) -> None:
     """Means over members with their intervals."""
     found = [mean_interval(group.values()) for group in values.values()]
-    halves = [0.0 if math.isnan(each.high) else each.high - each.estimate for each in found]
+    errors = [0.0 if math.isnan(each.high) else each.high - each.estimate for each in found]
     means = [each.estimate for each in found]
-    axes.errorbar(list(values), means, halves, fmt="o", color=color, markersize=3.5, linewidth=1.0, label=label)
+    axes.errorbar(list(values), means, errors, fmt="o", color=color, markersize=3.5, linewidth=1.0, label=label)
 
 
 def _members(axes: Axes, values: Curve, *, color: Any, label: str) -> None:

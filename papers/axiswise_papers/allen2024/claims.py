@@ -3,8 +3,8 @@
 The paper prints no measured numbers, so that rules are directions and bounds of ours. They were fixed before the first
 run at the default scale and have not changed since. Pilots of two to four seeds came before, to choose steps and rates;
 the bounds on the encoder law, and the reading of Figure 2's "means of neighbours" as being drawn towards them, which
-need not merge points, were chosen with these in sight. What changed after a first run are networks and steps of `bent`,
-as its docstring tells. Every difference is paired by seed, and every interval is Student's t over ten seeds.
+need not merge points, were chosen after these. What changed after a first run are networks and steps of `bent`,
+as its docstring explains. Every difference is paired by seed, and every interval is Student's t over ten seeds.
 """
 
 import math
@@ -33,7 +33,7 @@ Values = Mapping[int, float]
 
 
 class Printed(NamedTuple):
-    """What the caption of Figure 2 says of one β."""
+    """The caption of Figure 2 on one β."""
 
     place: str
     beta: float
@@ -171,11 +171,11 @@ def judge_fig2(rows: Rows) -> Iterator[Finding]:
         for part in (None, "to_point", "to_centre", "to_centroid")
     )
     for low, high in ((0.55, 2.2), (2.2, 3.8), (3.8, 60.0)):
-        told = f"distance from points at β = {high:g}, less at {low:g}"
-        yield above(told, _difference(point[high], point[low]), 0.0, published=_place(high))
+        what = f"distance from points at β = {high:g}, less at {low:g}"
+        yield above(what, _difference(point[high], point[low]), 0.0, published=_place(high))
     for low, high in ((0.55, 2.2), (2.2, 3.8)):
-        told = f"distance from circles' centres at β = {high:g}, less at {low:g}"
-        yield below(told, _difference(centre[high], centre[low]), 0.0, published=_place(high))
+        what = f"distance from circles' centres at β = {high:g}, less at {low:g}"
+        yield below(what, _difference(centre[high], centre[low]), 0.0, published=_place(high))
     fewer = _difference(count[3.8], count[0.55])
     yield below("distinct reconstructions at β = 3.8, less at 0.55", fewer, 0.0, published=_place(3.8))
     nearer = _difference(centre[12.0], point[12.0])
@@ -193,9 +193,9 @@ def judge_cor31(rows: Rows) -> Iterator[Finding]:
             found, expected = (_values(rows, run, "active_units", part, beta=beta) for part in (None, "expected"))
             off = {seed: abs(found[seed] - expected.get(seed, math.nan)) for seed in found}
             yield below(f"{name}, β = {beta:g}: active latents, off from #(λ > βσ²)", _mean(off), 0.5)
-        kept, lost = (_values(rows, run, "active_units", "total", beta=beta) for beta in COLLAPSE_BETAS[-2:])
-        told = f"{name}: KL at β = {COLLAPSE_BETAS[-2]:g}, less at {COLLAPSE_BETAS[-1]:g}"
-        yield above(told, _difference(kept, lost), 0.0)
+        before, after = (_values(rows, run, "active_units", "total", beta=beta) for beta in COLLAPSE_BETAS[-2:])
+        what = f"{name}: KL at β = {COLLAPSE_BETAS[-2]:g}, less at {COLLAPSE_BETAS[-1]:g}"
+        yield above(what, _difference(before, after), 0.0)
 
 
 def judge_plateau(rows: Rows) -> Iterator[Finding]:
@@ -217,14 +217,14 @@ def ceiling_of(spectrum: str) -> float:
 
 
 def path_distances(rows: Rows, first: str, second: str) -> dict[int, dict[int, float]]:
-    """Largest difference of what two runs keep, relative to the largest number, by steps and seed."""
-    kept = {
+    """Largest difference of the outputs of two runs, relative to the largest number, by steps and seed."""
+    outputs = {
         run: {(row["steps"], row["seed"]): row["detail"].get("numbers") for row in rows.get(run, ())}
         for run in (first, second)
     }
     found: dict[int, dict[int, float]] = {}
-    for (steps, seed), numbers in kept[first].items():
-        other = kept[second].get((steps, seed))
+    for (steps, seed), numbers in outputs[first].items():
+        other = outputs[second].get((steps, seed))
         known = numbers is not None and other is not None
         one, two = np.array(numbers, dtype=float), np.array(other, dtype=float)
         found.setdefault(steps, {})[seed] = float(np.abs(one - two).max() / np.abs(two).max()) if known else math.nan

@@ -64,7 +64,7 @@ def _normals(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-FIRST, SECOND = _normals(9, 2, seed=1), 0.5 * _normals(6, 9, seed=2)  # weights of decoders that are no optimum
+FIRST, SECOND = _normals(9, 2, seed=1), 0.5 * _normals(6, 9, seed=2)  # weights of decoders that are not at an optimum
 
 
 def ppca() -> Iterator[Finding]:
@@ -150,8 +150,8 @@ def detelbo() -> Iterator[Finding]:
         yield within(f"loss against the ELBO, β = {beta:g}", abs(off.item()), 1e-12)
         squares, entropy = (q.mean.square() + q.variance).sum(-1), q.variance.log().sum(-1) + 2
         printed = expected - beta / 2 * squares - entropy
-        told = "the bracket closed too early" if beta != 2.0 else "its sign also where β / 2 = 1"
-        yield true(f"as printed in (5) and (15), it is not: {told}", bool(abs(loss + printed.mean()) > 0.1))
+        error = "the bracket closed too early" if beta != 2.0 else "its sign also where β / 2 = 1"
+        yield true(f"as printed in (5) and (15), it is not: {error}", bool(abs(loss + printed.mean()) > 0.1))
 
     objective, beta = DeterministicELBO(beta=0.5), 0.5
     networks = _networks(objective, mlp(3, 2, encoder=(4,), decoder=(5,), likelihood=Bernoulli()))
@@ -232,8 +232,8 @@ def hessian() -> Iterator[Finding]:
         expected = vmap(torch.func.hessian(log_density))(codes, x)
         in_means = hessian_of(to_mean, codes, x, likelihood)
         in_natural = hessian_of(to_natural, codes, x, likelihood, parametrisation="natural")
-        for told, terms in (("means", in_means), ("natural parameters", in_natural)):
-            yield within(f"{name}, in {told}", _largest(terms.gauss_newton + terms.residual - expected), 1e-11)
+        for parameters, terms in (("means", in_means), ("natural parameters", in_natural)):
+            yield within(f"{name}, in {parameters}", _largest(terms.gauss_newton + terms.residual - expected), 1e-11)
         yield within(f"{name}, residual terms of the two", _largest(in_means.residual - in_natural.residual), 1e-11)
     kinked = residual_share(_relu_decoder, codes, x, Gaussian(0.4)).score
     yield within("share of the residual term for a ReLU decoder", kinked.item(), 0.0)
@@ -267,15 +267,15 @@ def sigma() -> Iterator[Finding]:
         solved = scipy.optimize.minimize(lost, np.zeros(6), jac=True, method="BFGS", options={"gtol": 1e-12})
         variance = torch.from_numpy(np.exp(solved.x)).reshape(3, 2)
         found = encoder_law(jacobians, variance, likelihood, beta, decode, codes)
-        told = f"{type(likelihood).__name__}, β = {beta:g}"
+        case = f"{type(likelihood).__name__}, β = {beta:g}"
         # The root of rounding, where BFGS stops.
-        yield within(f"{told}: deviation of the best variances from the law", found.score.item(), 1e-7)
+        yield within(f"{case}: deviation of the best variances from the law", found.score.item(), 1e-7)
         share = found.off_diagonal.item()
-        yield true(f"{told}: although columns are not orthogonal", share > 0.05, rule="off-diagonal share above 0.05")
+        yield true(f"{case}: although columns are not orthogonal", share > 0.05, rule="off-diagonal share above 0.05")
         if isinstance(likelihood, Gaussian):
             orthogonal = jacobians @ torch.linalg.svd(jacobians, full_matrices=False)[2].mT
             law = encoder_law(orthogonal, torch.ones(3, 2).double(), likelihood, beta)
-            yield within(f"{told}: off-diagonal share of orthogonal columns", law.off_diagonal.item(), 1e-14)
+            yield within(f"{case}: off-diagonal share of orthogonal columns", law.off_diagonal.item(), 1e-14)
     information, beta = fisher_information(_normals(1, 6, 3), Gaussian(0.5))[0], 2.0
     covariance = torch.linalg.inv(torch.eye(3) + information / beta).requires_grad_()
     elbo = -0.5 * (information * covariance).sum() - beta / 2 * (covariance.trace() - covariance.logdet() - 3)
@@ -354,7 +354,7 @@ def thm3() -> Iterator[Finding]:
     r"""A β-VAE of noise σ² trains as a VAE of noise βσ²: gradient descent with β times the rate, Adam with the same.
 
     For Bernoulli pixels it holds for β = 1/κ with whole κ, where pixels are means of κ trials; for other β no such law
-    exists, and for β > 1 none on [0, 1] has the variance that the theorem asks for.
+    exists, and for β > 1 none on [0, 1] has the variance that the theorem needs.
     """
     yield from _same_paths()
     yield from _bernoulli_of_trials()
@@ -380,18 +380,18 @@ def temperature() -> Iterator[Finding]:
         tempered = special.softmax(fit / beta + np.log(prior))
         options = {"gtol": 1e-10, "maxiter": 5000}
         best = scipy.optimize.minimize(value, np.zeros_like(z), jac=True, method="BFGS", options=options)
-        closed, told = beta * float(np.log(np.exp(fit / beta) @ prior)), f"β = {beta:g}"
-        yield within(f"{told}: maximum against β log E_p p(x|z)^(1/β)", abs(-best.fun - closed), 1e-8)
+        closed, case = beta * float(np.log(np.exp(fit / beta) @ prior)), f"β = {beta:g}"
+        yield within(f"{case}: maximum against β log E_p p(x|z)^(1/β)", abs(-best.fun - closed), 1e-8)
         apart = np.abs(special.softmax(best.x) - tempered).sum() / 2.0
-        yield within(f"{told}: total variation from the tempered posterior", apart, 1e-5)
-        yield within(f"{told}: gradient there", np.abs(value(np.log(tempered))[1]).max(), 1e-14)
+        yield within(f"{case}: total variation from the tempered posterior", apart, 1e-5)
+        yield within(f"{case}: gradient there", np.abs(value(np.log(tempered))[1]).max(), 1e-14)
         shaken = (np.log(tempered) + 0.3 * np.random.default_rng(seed).normal(size=len(z)) for seed in range(20))
         lost = min(value(other)[0] for other in shaken) - value(np.log(tempered))[0]
-        yield true(f"{told}: twenty others are worse", bool(lost > 1e-5), rule="by more than 1e-5")
+        yield true(f"{case}: twenty others are worse", bool(lost > 1e-5), rule="by more than 1e-5")
 
 
 def cor31() -> Iterator[Finding]:
-    r"""Active latents are those of eigenvalues above βσ²: β < 1 brings latents back that β = 1 loses.
+    r"""Active latents are those of eigenvalues above βσ²: β < 1 restores latents that β = 1 loses.
 
     .. math:: \text{active} = \#\{\lambda_i > \beta \sigma^2\}
     """
@@ -575,10 +575,10 @@ def _bernoulli_above_one() -> Iterator[Finding]:
     off = [abs(most - mean * (1.0 - mean)) for most, mean in zip(largest, means, strict=True)]
     yield within("largest variance of a law on [0, 1] against m (1 − m)", max(off), 1e-9)
     yield true("which is that of zeros and ones", ends)
-    asked = [
+    excess = [
         beta * mean * (1.0 - mean) - most for mean, most in zip(means, largest, strict=True) for beta in (1.1, 3.0)
     ]
-    yield true("as printed, β > 1 has a law of variance β m (1 − m): none on [0, 1]", bool(min(asked) > 1e-3))
+    yield true("as printed, β > 1 has a law of variance β m (1 − m): none on [0, 1]", bool(min(excess) > 1e-3))
 
 
 @dataclass(frozen=True)
@@ -589,7 +589,7 @@ class MeanOfTrials:
 
     @property
     def support(self) -> tuple[float, float]:
-        """Observations must lie between 0 and 1."""
+        """Observations must be between 0 and 1."""
         return 0.0, 1.0
 
     @property

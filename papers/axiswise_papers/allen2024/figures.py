@@ -170,8 +170,8 @@ def _figure_2(rows: Records) -> Figure:
             axis.scatter(*np.array(found["detail"]["points"]).T, s=5, color="#c81e1e", linewidths=0)
         axis.set_aspect("equal")
         axis.set_axis_off()
-        told = printed.get(beta, "not in the figure").replace(" of ", "\nof ").replace(", closely", ",\nclosely")
-        axis.set_title(f"β = {beta:g}\n{told}", fontsize=8)
+        words = printed.get(beta, "not in the figure").replace(" of ", "\nof ").replace(", closely", ",\nclosely")
+        axis.set_title(f"β = {beta:g}\n{words}", fontsize=8)
     for axis in axes[1]:
         axis.remove()
     grid = axes[0, 0].get_gridspec()
@@ -271,13 +271,13 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
 
 CAPTIONS = {
     "bent.png": (
-        "Sources seen through a bent map g with orthogonal columns. Printed: a VAE finds z (less noise, better), after "
+        "Sources under a bent map g with orthogonal columns. Printed: a VAE finds z (less noise, better), after "
         "a rotation of the sources Rz, and with full covariances neither; posterior variances follow the local decoder "
         "(eq 8); columns are orthogonal; the deterministic ELBO is close to the sampled one. The paper has no numbers."
     ),
     "figure_2.png": (
         "Figure 2 with its four β and one between, at which circles should map to their centres. The paper shows the "
-        "pictures above; below, what they are judged by: distinct reconstructions of 96 points, and distances."
+        "pictures above; below are the numbers that decide: distinct reconstructions of 96 points, and distances."
     ),
     "linear.png": (
         "Linear VAEs on W = USVᵀ. Printed, without numbers: with distinct singular values columns become ± s_i u_i and "
@@ -290,10 +290,10 @@ CAPTIONS = {
     "plateau.png": (
         "Decoders of one latent, a line each, with the codes of the data in red. Printed, in words: slopes are less at "
         "data points than between them. A flexible decoder on few points does so; with many points, or a smooth "
-        "activation, there is nothing of it."
+        "activation, there is no such effect."
     ),
     "theorem_3.png": (
-        "How far two networks are apart that theorem 3 says are one: to rounding, if SGD's rate is scaled by β, or "
+        "The distance of two networks that are one by theorem 3: to rounding, if SGD's rate is scaled by β, or "
         "with Adam as it is. At the same rate SGD goes elsewhere (right)."
     ),
 }

@@ -2,8 +2,8 @@
 
 The paper prints its results as pictures and words, so that rules are directions and bounds of ours. They were fixed
 before the first run at the default scale; runs of three seeds, to choose steps and weights, came before. Differences
-are paired by seed, and every interval is Student's t over seeds. A direction over a whole grid is as good as its worst
-place, and that is its finding.
+are paired by seed, and every interval is Student's t over seeds. A direction over a whole grid is judged at its worst
+place, which is its finding.
 """
 
 import math
@@ -45,7 +45,7 @@ Cells = Mapping[tuple[float, float], Values]
 
 
 def published(section: str) -> dict[str, Any]:
-    """What a section of ``published.toml`` says.
+    """A section of ``published.toml``.
 
     Example:
         >>> published("mixture")["variance"], published("contrary")["vae"]["mean"]
@@ -158,10 +158,10 @@ def judge_appendix_c(rows: Rows) -> Iterator[Finding]:
 
 
 def judge_discussion(rows: Rows) -> Iterator[Finding]:
-    """What the wide and the narrow latent tell, and of which source."""
+    """How much information the wide and the narrow latent carry, and about which source."""
     for strengths in ("unequal", "equal"):
-        told = _values(rows, f"one-variance/{strengths}", "latent_information")
-        yield above(f"{strengths} sources: I(x; z) of the wide latent less of the narrow", _mean(told), 0.0)
+        information = _values(rows, f"one-variance/{strengths}", "latent_information")
+        yield above(f"{strengths} sources: I(x; z) of the wide latent less of the narrow", _mean(information), 0.0)
     related = [
         _values(rows, "one-variance/unequal", "latent_information", "correlation", place=(0, source))
         for source in (0, 1)
@@ -196,14 +196,14 @@ def judge_nogain(rows: Rows) -> Iterator[Finding]:
 def judge_figure_2_top(rows: Rows) -> Iterator[Finding]:
     """Gains at equal reconstruction, and the control."""
     for first, second in (("anisotropic", "isotropic"), ("learned", "isotropic"), ("learned", "anisotropic")):
-        told = f"FactorVAE score of {first} less of {second} priors, at equal reconstruction"
-        yield above(told, _mean(gains(rows, f"sprites/{first}", f"sprites/{second}")), 0.0, published="Figure 2, top")
+        what = f"FactorVAE score of {first} less of {second} priors, at equal reconstruction"
+        yield above(what, _mean(gains(rows, f"sprites/{first}", f"sprites/{second}")), 0.0, published="Figure 2, top")
     known = sorted({row["hyperparameters"]["beta"] for row in rows.get("sprites/whitened", ())}) or SPRITES_BETAS
     ours, other = (_over_betas(rows, f"sprites/{name}", "factor_vae", known) for name in ("whitened", "anisotropic"))
     found = compare(list(ours.values()), list(other.values())).difference
-    told = "control: isotropic prior in whitened units, less the fixed anisotropic prior"
-    yield below(told, found, GAIN)
-    yield above(told, found, -GAIN)
+    what = "control: isotropic prior in whitened units, less the fixed anisotropic prior"
+    yield below(what, found, GAIN)
+    yield above(what, found, -GAIN)
 
 
 def judge_figure_2_bottom(rows: Rows) -> Iterator[Finding]:
@@ -256,8 +256,8 @@ def _sparse_findings(rows: Rows, group: str, plain: str, sparse: str, where: str
     by_gamma = _less(_average(fit[sparse], everywhere, (low,)), _average(fit[plain], everywhere, (low,)))
     by_alpha = _less(_average(fit[sparse], positive[-1:], (low,)), _average(fit[sparse], (0.0,), (low,)))
     for what, cost in (("γ", by_gamma), ("α", by_alpha)):
-        told = f"{where}: reconstruction that {what} costs, less that β does"
-        yield below(told, _difference(cost, by_beta), 0.0, published="Figure 4, centre")
+        statement = f"{where}: reconstruction that {what} costs, less that β does"
+        yield below(statement, _difference(cost, by_beta), 0.0, published="Figure 4, centre")
 
 
 def gains(rows: Rows, first: str, second: str) -> dict[int, float]:

@@ -61,11 +61,11 @@ POSTERIORS = {"diagonal": Diagonal(), "full": Full()}
 SIX = torch.tensor([[0.0, -1.0], [0.7, 0.2], [-1.1, -0.5], [1.6, 0.4], [-2.0, -0.3], [0.2, 0.1]], dtype=torch.float64)
 LINE = torch.linspace(-12, 12, 1201, dtype=torch.float64)
 ONE = DiagonalParameters(torch.tensor([0.4], dtype=torch.float64), torch.tensor([-1.0], dtype=torch.float64))
-CHANCE = 1e-3  # of a Kolmogorov–Smirnov test to reject draws of the right law; the draws are always the same
+CHANCE = 1e-3  # of a Kolmogorov–Smirnov test to reject samples of the right law; the samples are always the same
 
 
-class Seen(NamedTuple):
-    """A model in the middle of its training, about which nothing is stationary or symmetric, and observations."""
+class PartlyTrained(NamedTuple):
+    """A model in the middle of its training, neither stationary nor symmetric, and observations."""
 
     model: tuple[Callable[..., Any], Callable[..., Any]]
     x: Tensor
@@ -78,7 +78,7 @@ def thm1() -> Iterator[Finding]:
     .. math:: L_\beta = L(x; \pi_{\theta,\beta}, q_\phi) + (\beta - 1) H_{q_\phi} + \log F_\beta
 
     For every prior of the paper, at the same draws. The annealed prior exists only where F_β is finite: for a Student-t
-    with ν degrees of freedom, β (ν + 1) > 1, which is not said.
+    with ν degrees of freedom, β (ν + 1) > 1, which the paper does not mention.
     """
     for prior in EVERY_PRIOR:
         off = []
@@ -188,21 +188,21 @@ def cor2() -> Iterator[Finding]:
 
 
 def thm2() -> Iterator[Finding]:
-    r"""Rotating the latents leaves the objective, if the posterior may have any covariance.
+    r"""Rotating the latents leaves the objective unchanged, if the posterior may have any covariance.
 
     .. math:: L_\beta(\theta, \phi) = L_\beta(\theta^\dagger(R), \phi^\dagger(R)), \qquad
         S_{\phi^\dagger} = R\, S_\phi R^\top
 
-    The diagonal posteriors that the paper's discussion (and its experiments) speak of cannot follow: cut back to its
-    diagonal the rotated covariance loses, unless S = s I.
+    The diagonal posteriors of the paper's discussion and experiments cannot follow: cut to its diagonal, the rotated
+    covariance gives a worse objective, unless S = s I.
     """
     whole, cut = [], []
     for kind, angle, beta in itertools.product(POSTERIORS, (0.3, math.pi / 4, 2.0), (0.5, 4.0)):
         model, x, likelihood = _trained(kind)
         before = _objective(model, x, likelihood, StandardNormal(), beta)
-        kept, lost = (rotate_latents(model, _turn(angle), "full"), rotate_latents(model, _turn(angle), "diagonal"))
-        whole.append(_largest(_objective(kept, x, likelihood, StandardNormal(), beta) - before))
-        cut.append(_largest(_objective(lost, x, likelihood, StandardNormal(), beta) - before))
+        full, diagonal = (rotate_latents(model, _turn(angle), shape) for shape in ("full", "diagonal"))
+        whole.append(_largest(_objective(full, x, likelihood, StandardNormal(), beta) - before))
+        cut.append(_largest(_objective(diagonal, x, likelihood, StandardNormal(), beta) - before))
     yield within("full covariance: change of L_β", max(whole), 1e-9)
     yield true("cut to its diagonal: changes by more than 0.01", min(cut) > 1e-2)
     same = []
@@ -221,7 +221,7 @@ def thm2() -> Iterator[Finding]:
 
 
 def _loss_by_the_cut() -> Iterator[Finding]:
-    """At a linear VAE's optimum 45° is the worst rotation, and every one but those by right angles loses."""
+    """At a linear VAE's optimum 45° is the worst rotation, and every rotation except by right angles is worse."""
     eigenvalues, beta = torch.tensor([5.0, 2.0], dtype=torch.float64), 0.5
     decoder = torch.diag(eigenvalues - beta).sqrt()  # D = U (Λ − β)^½ with U = I, unit noise
     precision = decoder.T @ decoder + beta * torch.eye(2).double()
@@ -262,7 +262,7 @@ def aniso() -> Iterator[Finding]:
     """
     logits = torch.tensor(TILT, dtype=torch.float64)
     variances = LATENTS * logits.softmax(0)
-    symmetric, whitened, kept, plain = [], [], [], []
+    symmetric, whitened, same_kind, plain = [], [], [], []
     for kind, learned, beta in itertools.product(POSTERIORS, (False, True), (0.5, 4.0)):
         model, x, likelihood = _trained(kind)
         prior = Anisotropic(TILT, learned=learned)
@@ -272,12 +272,12 @@ def aniso() -> Iterator[Finding]:
         back = scale_latents(rotate_latents(white, _turn(0.8)), variances)
         symmetric.append(_largest(_objective(back, x, likelihood, prior, beta) - before))
         whitened.append(_largest(_objective(white, x, likelihood, StandardNormal(), beta) - before))
-        kept.append(type(white.encoder(x)) is type(model[0](x)))
+        same_kind.append(type(white.encoder(x)) is type(model[0](x)))
         turned = rotate_latents(model, _turn(0.8))
         plain.append(_largest(_objective(turned, x, likelihood, prior, beta) - before))
     yield within("z ↦ Σ^½ R Σ^−½ z: change of L_β", max(symmetric), 1e-9)
     yield within("whitened, isotropic prior: change of L_β", max(whitened), 1e-9)
-    yield true("whitening keeps the kind of posterior", all(kept))
+    yield true("whitening keeps the kind of posterior", all(same_kind))
     yield true("a plain rotation changes L_β by more than 0.01", min(plain) > 1e-2)
 
 
@@ -396,7 +396,7 @@ def _annealing() -> Iterator[Finding]:
 
 
 def hoyer() -> Iterator[Finding]:
-    r"""The Hoyer score is 0 iff all |z_i| are equal, 1 iff one alone is not 0, and does not see scale.
+    r"""The Hoyer score is 0 iff all |z_i| are equal, 1 iff one alone is not 0, and does not depend on scale.
 
     .. math:: \mathrm{Hoyer}(z) = \frac{\sqrt d - \|z\|_1 / \|z\|_2}{\sqrt d - 1}
     """
@@ -428,7 +428,7 @@ def appC() -> Iterator[Finding]:  # noqa: N802 (the ledger's id)
     .. math:: H \le \mathbb E \hat H, \qquad \hat H \le \log n - \tfrac1B \sum_b \log q(z_b | x_b), \qquad
         \mathbb E \log \hat Z = \log Z - \frac{\mathrm{Var} \hat Z}{2 Z^2} + O(1/B^2)
 
-    The paper has Ĥ at that ceiling whenever B ≪ n. What decides is B times the chance that two encodings overlap.
+    The paper puts Ĥ at that ceiling whenever B ≪ n. It depends on B times the chance that two encodings overlap.
     """
     yield from _over_all_batches()
     worst = -math.inf
@@ -656,9 +656,9 @@ def overlap_fails() -> Iterator[Finding]:
     apart = max(abs(pair - (1.0 - share)) for share in shares for pair in pairs(share))
     yield within("∫ min(q_i, q_j) − (1 − λ), every pair", apart, 1e-12)
     reached = []
-    for wanted in (0.01, 0.5, 1.0, 2.0, math.log(count) - 0.01):
-        share: Any = optimize.brentq(lambda value, wanted=wanted: exact(value) - wanted, 0.0, 1.0, xtol=1e-14)
-        reached.append(abs(ours(share) - wanted))
+    for target in (0.01, 0.5, 1.0, 2.0, math.log(count) - 0.01):
+        share: Any = optimize.brentq(lambda value, target=target: exact(value) - target, 0.0, 1.0, xtol=1e-14)
+        reached.append(abs(ours(share) - target))
     yield within("any value of I by λ", max(reached), 1e-9)
     yield within("λ log n as ε → 0", abs(exact(0.6, balls=1e-9) - 0.6 * math.log(count)), 1e-7)
     distances = torch.cdist(means[:, None], means[:, None])
@@ -668,15 +668,15 @@ def overlap_fails() -> Iterator[Finding]:
 
 
 @cache
-def _trained(kind: str) -> Seen:
+def _trained(kind: str) -> PartlyTrained:
     """A member after 200 of many steps, with a posterior of that kind."""
     dataset = synth_nonlinear(samples=500)
     model = mlp(6, LATENTS, encoder=(12,), decoder=(12,), posterior=POSTERIORS[kind], likelihood=Gaussian(0.7))
     member = Member(model, BetaVAE(0.5), steps=200, optimizer=Adam(lr=3e-3))
-    halves: Any = train([member], dataset, dtype=torch.float64).member(0)
-    for half in halves:
-        half.requires_grad_(False)
-    return Seen(tuple(halves), dataset.x(torch.arange(5)).double(), model.likelihood)
+    networks: Any = train([member], dataset, dtype=torch.float64).member(0)
+    for network in networks:
+        network.requires_grad_(False)
+    return PartlyTrained(tuple(networks), dataset.x(torch.arange(5)).double(), model.likelihood)
 
 
 def _objective(model: Any, x: Tensor, likelihood: Likelihood, prior: Prior, beta: float) -> Tensor:

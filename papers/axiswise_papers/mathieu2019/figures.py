@@ -58,7 +58,7 @@ def appendix_c(folder: Path) -> dict[str, bytes]:
 
 
 def discussion(folder: Path) -> dict[str, bytes]:
-    """What a wide and a narrow latent tell."""
+    """How much information a wide and a narrow latent carry."""
     return {"discussion.png": _discussion(read(folder))}
 
 
@@ -93,20 +93,20 @@ def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
 def _figure_3(records: Records) -> Figure:
     rows = [row for own in records.values() for row in own]
     figure = Figure(figsize=(WIDTH, 8.4), layout="constrained")
-    halves: Any = figure.subfigures(2, 1, height_ratios=(1.7, 1.0))
-    axes = halves[0].subplots(len(ALPHAS), len(BETAS), squeeze=False)
-    halves[0].suptitle("density of the aggregate posterior, lowest seed", fontsize=10)
-    kept = _lowest_seed(rows, "aggregate_density")
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1.7, 1.0))
+    axes = parts[0].subplots(len(ALPHAS), len(BETAS), squeeze=False)
+    parts[0].suptitle("density of the aggregate posterior, lowest seed", fontsize=10)
+    densities = _lowest_seed(rows, "aggregate_density")
     for line, alpha in enumerate(reversed(ALPHAS)):
         for column, beta in enumerate(BETAS):
-            _density(axes[line, column], kept.get((alpha, beta)))
+            _density(axes[line, column], densities.get((alpha, beta)))
             axes[line, column].set_xticks([0, 1] if line == len(ALPHAS) - 1 else [])
             axes[line, column].set_yticks([0, 1] if column == 0 else [])
             if line == 0:
                 axes[line, column].set_title(f"β = {beta:g}")
             if column == 0:
                 axes[line, column].set_ylabel(f"α = {alpha:g}")
-    charts = halves[1].subplots(1, 2)
+    charts = parts[1].subplots(1, 2)
     for axis, field, label in (
         (charts[0], None, "information I(x; z), nats: less is more overlap"),
         (charts[1], "inclusive", "KL(p ‖ q), nats: less is a better match"),
@@ -396,9 +396,10 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
 
 CAPTIONS = {
     "appendix_c.png": (
-        "What the minibatch estimator Ĥ of the aggregate's entropy is too large by, in the mean. Printed: it is close "
-        "to its ceiling (dashed) for batches much smaller than the data. That holds where encodings hardly overlap, "
-        "and not where they do; and estimates of a divergence may be negative (right). Bands are 95 % intervals."
+        "By how much the minibatch estimator Ĥ of the aggregate's entropy is too large, on average. Printed: it is "
+        "close to its ceiling (dashed) for batches much smaller than the data. That holds where encodings hardly "
+        "overlap, and not where they do; and estimates of a divergence may be negative (right). Bands are "
+        "95 % intervals."
     ),
     "discussion.png": (
         "Printed, in words: if the encoder has one variance for all latents, the latent that is wider under the prior "
@@ -406,14 +407,14 @@ CAPTIONS = {
     ),
     "divergences.png": (
         "Each row trains with another divergence 𝔻 in the objective (7); each column measures one. The paper prints no "
-        "numbers; each divergence is lessened by training with it. Estimates of MMD are unbiased and may be negative."
+        "numbers; training with a divergence lessens it. Estimates of MMD are unbiased and may be negative."
     ),
     "entropy.png": (
         "The entropy-regularised objective of eq 5 beside the β-VAE. Printed: they are the same up to the scale of "
         "latents, which adds log β to log-variances (dashed)."
     ),
     "figure_3.png": (
-        "Figure 3 on our grid, since the paper prints none, and the two quantities that it is judged by. Printed, in "
+        "Figure 3 on our grid, since the paper prints none, and the two quantities that decide the claim. Printed, in "
         "words: β sets how far encodings overlap, α how close their aggregate is to the prior of four Gaussians. Bands "
         "are 95 % intervals."
     ),

@@ -2,7 +2,7 @@
 
 The rules were fixed before the first run at the default scale, those of Table 2 and of the shares of Table 1 before an
 earlier and longer one, after which one was added that can only make it harder: cells of Table 2 must meet what is
-printed. Differences are paired by seed. What has to be said of the settings is in `studies`.
+printed. Differences are paired by seed. The settings are explained in `studies`.
 """
 
 import math
@@ -37,7 +37,7 @@ MUCH_SMALLER = 0.1  # what "≪ 1" and "≈ 1" mean in Definition 1
 IGNORED = 0.01  # share of the squared Jacobian that a decoder which ignores passive latents may give to them
 CROSS_SHARE = 0.05  # of the reconstruction loss that the term left out of (15) may be
 LINEAR_CROSS_SHARE = 1e-4  # of a linear decoder's, for which it is exactly 0: rounding of single precision
-CHOSEN = {"linear": 1e-2, "non-linear": 1e-3, "sprites": 4.0}  # β that too small and too large ones are compared with
+MIDDLE = {"linear": 1e-2, "non-linear": 1e-3, "sprites": 4.0}  # β that the least and the largest are compared with
 FACTORS = {"linear": 2, "non-linear": 2, "sprites": 5}
 UNIFORM_MEAN, UNIFORM_SPREAD = 22.5, 11.25  # degrees: of an angle uniform on 0 … 45, and its mean distance from that
 FEW = 5  # points that a correlation needs
@@ -92,18 +92,18 @@ def polarized(rows: Rows) -> Iterator[Finding]:
 def overprune(rows: Rows) -> Iterator[Finding]:
     """How many latents trained linear VAEs keep on the stretched square, at each β: those with λ > β/2."""
     for beta, own in by_beta(rows.get("linear/beta", ())).items():
-        kept = sum(variance > beta / 2 for variance in VARIANCES)
+        active = sum(variance > beta / 2 for variance in VARIANCES)
         active = values({"linear": own}, "linear", "dto", "active")
         yield agrees(
             f"{TASKS['linear']}: active latents at β = {beta:g}",
             mean_interval(active.values()),
-            float(kept),
+            float(active),
             published="blank cells of VAEs (Table 2)" if beta == 1.0 else "",
         )
 
 
 def overprune_of_table_2(rows: Rows) -> Iterator[Finding]:
-    """The plain VAEs of Table 2 lose what theory says they lose."""
+    """The plain VAEs of Table 2 lose the latents that theory says they lose."""
     for task in tasks_of(rows):
         if task in PRUNED_TO:
             yield _pruned(rows, task)
@@ -181,7 +181,7 @@ def figs4(rows: Rows) -> Iterator[Finding]:
     """Both scores at the smallest, a middle and the largest β."""
     for run in rows:
         task, found = run.partition("/")[0], by_beta(rows[run])
-        least, most, middle = min(found, default=math.nan), max(found, default=math.nan), CHOSEN.get(task, math.nan)
+        least, most, middle = min(found, default=math.nan), max(found, default=math.nan), MIDDLE.get(task, math.nan)
 
         def at(beta: float, quantity: str, run: str = run, found: Betas = found) -> dict[int, float]:
             return measured({run: found.get(beta, ())}, run, quantity)  # one β as a study of its own

@@ -1,4 +1,4 @@
-"""Exact claims of rolinek2019: a function for each, which yields what was compared and how far it was off.
+"""Exact claims of rolinek2019: a function for each, which yields what was compared and its deviation.
 
 Where the paper prints something else, the corrected statement is checked and the printed one shown to fail.
 """
@@ -211,7 +211,7 @@ def cor1() -> Iterator[Finding]:
 
 
 def example() -> Iterator[Finding]:
-    r"""The example of section 4: what precision buys on M1, on M1 turned by 45°, and at best.
+    r"""The example of section 4: what precision gains on M1, on M1 turned by 45°, and at best.
 
     .. math:: 2\sqrt{150}\, e^{-C/2}, \qquad \sqrt{61 \cdot 45}\, e^{-C/2}, \qquad 2\sqrt{134}\, e^{-C/2}
 
@@ -344,7 +344,7 @@ def data() -> Iterator[Finding]:
 
 
 def fullcov() -> Iterator[Finding]:
-    r"""Posteriors of full covariance: their divergence, their samples, and that their loss does not see rotations.
+    r"""Posteriors of full covariance: their divergence, their samples, and that their loss is invariant to rotations.
 
     .. math:: \mathrm{KL} = \tfrac12 (\|\mu\|^2 + \mathrm{tr}\,\Sigma - \log\det\Sigma - k), \qquad
         z = \mu + L \varepsilon, \quad \Sigma = L L^\top
@@ -384,8 +384,8 @@ def overprune() -> Iterator[Finding]:
         "eigenvalues, from 1/3, 1/12 and 0", (torch.linalg.eigvalsh(covariance) - expected).abs().max(), 1e-15
     )
     for beta, active in ((1e-4, 2), (0.166, 2), (0.167, 1), (0.666, 1), (0.667, 0), (1.0, 0)):
-        kept = int(beta_vae_optimum(covariance, 2, beta, noise=0.5).active)
-        yield true(f"{active} latents are active at β = {beta:g}", kept == active)
+        count = int(beta_vae_optimum(covariance, 2, beta, noise=0.5).active)
+        yield true(f"{active} latents are active at β = {beta:g}", count == active)
     # On that loss as the paper writes it, the closed form at β = 0.3 beats both dead latents and more of them alive.
     beta = 0.3
     best = beta_vae_optimum(covariance, 2, beta, noise=0.5)
@@ -484,7 +484,7 @@ def dead_latents() -> tuple[Float[Tensor, "1 x z"], Float[Tensor, "1 z"]]:
 def uniform_matrices(pixels: int, latents: int, count: int) -> tuple[float, float]:
     """Mean distance of matrices with entries uniform in 0 … 1, and its standard error.
 
-    The paper does not say what its random decoders are. These give what it prints; initialised networks do not.
+    The paper does not define its random decoders. These give what it prints; initialised networks do not.
 
     Example:
         >>> [round(uniform_matrices(pixels, 2, 4000)[0], 1) for pixels in (3, 6)]

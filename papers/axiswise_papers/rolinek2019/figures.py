@@ -17,7 +17,7 @@ from axiswise.records import read_rows, read_tensors
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, SEQUENCE, WIDTH, Plane, latent_planes, picture
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
-from axiswise_papers.rolinek2019.claims import CHOSEN, FACTORS, correlation
+from axiswise_papers.rolinek2019.claims import FACTORS, MIDDLE, correlation
 from axiswise_papers.rolinek2019.studies import COLUMNS, RATIOS, THRESHOLDS
 from axiswise_papers.rolinek2019.tables import (
     NAMES,
@@ -151,7 +151,7 @@ def figure_s5(folder: Path, rows: Rows) -> bytes:
 
 @picture
 def figure_s4(rows: Rows) -> Figure:
-    """Both scores and the number of active latents over β, mean and 95 % interval; the dashed β is the one chosen."""
+    """Both scores and the number of active latents over β, mean and 95 % interval; dashed is the β of the paper."""
     figure = Figure(figsize=(WIDTH, 2.6 * len(rows) + 0.4), layout="constrained")
     axes: Any = figure.subplots(len(rows), 3, squeeze=False)
     for line, run in enumerate(rows):
@@ -159,8 +159,8 @@ def figure_s4(rows: Rows) -> Figure:
         title, printed = TASKS.get(task, "dSprites"), published()
         for axis, (quantity, words) in zip(axes[line], {**QUANTITIES, "active": "active latents"}.items(), strict=True):
             _over_beta(axis, {beta: _at(run, own, quantity) for beta, own in found.items()})
-            axis.axvline(CHOSEN.get(task, math.nan), color=MUTED, linewidth=0.8, linestyle="--")
-            _theirs(axis, CHOSEN.get(task, math.nan), printed.get((task, "beta-vae", quantity)))
+            axis.axvline(MIDDLE.get(task, math.nan), color=MUTED, linewidth=0.8, linestyle="--")
+            _theirs(axis, MIDDLE.get(task, math.nan), printed.get((task, "beta-vae", quantity)))
             if quantity == "dto":
                 axis.axhline(haar_chance(FACTORS.get(task, 2)).score, color=MUTED, linewidth=0.8, linestyle=":")
             if quantity == "active":
@@ -211,8 +211,8 @@ def _over_beta(axis: Axes, members: Mapping[float, Mapping[int, float]]) -> None
     found = {beta: mean_interval(own.values()) for beta, own in members.items()}
     known = {beta: interval for beta, interval in found.items() if interval.known > 1}
     means = [interval.estimate for interval in known.values()]
-    halves = [interval.high - interval.estimate for interval in known.values()]
-    axis.errorbar(list(known), means, halves, fmt="o-", color=ACCENT, markersize=3, linewidth=1)
+    errors = [interval.high - interval.estimate for interval in known.values()]
+    axis.errorbar(list(known), means, errors, fmt="o-", color=ACCENT, markersize=3, linewidth=1)
 
 
 def _plain_numbers(axis: Axis) -> None:
@@ -269,9 +269,9 @@ CAPTIONS = {
         "fewer than two latents are active there is no DtO."
     ),
     "table_1.png": (
-        "ΔKL says how far the KL is from that of the polarized regime; dashed is 3 %, and values below 0.0001 are "
-        "drawn there. Below, the share of training from when it stays under 3 %, by which latents are counted as "
-        "active. Printed: 96.7 % and more. With ten latents our 20,000 batches are too few."
+        "ΔKL is how far the KL is from that of the polarized regime; dashed is 3 %, and values below 0.0001 are "
+        "drawn there. Below, the share of training from when it stays under 3 %, by the threshold of "
+        "activity. Printed: 96.7 % and more. With ten latents our 20,000 batches are too few."
     ),
     "table_2.png": (
         "The synthetic rows of Table 2. Printed: the β-VAE's decoder is the most orthogonal (DtO) and its latents the "

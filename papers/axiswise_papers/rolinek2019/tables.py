@@ -1,4 +1,4 @@
-"""Cells of the tables of rolinek2019: what is printed, and what rows say of the same."""
+"""Cells of the tables of rolinek2019: the printed values, and the same from rows."""
 
 import math
 import tomllib
@@ -87,8 +87,8 @@ def values(rows: Rows, run: str, measure: str, field: str | None = None) -> dict
 def distances(rows: Rows, run: str) -> dict[int, float]:
     """DtO of each member by seed, over all its latents; that of a synthetic task with passive latents is missing.
 
-    Over a single latent it would be 0 by definition, and of nearly equal singular values it says nothing. On images the
-    published numbers are over all latents, or so it seems, and passive ones are the rule.
+    Over a single latent it would be 0 by definition, and for nearly equal singular values it is meaningless. On images
+    the published numbers are over all latents, or so it seems, and passive ones are the rule.
     """
     if run.partition("/")[0] not in ("linear", "non-linear", "gently-bent"):
         return values(rows, run, "dto(latents=all)")
@@ -100,7 +100,7 @@ def distances(rows: Rows, run: str) -> dict[int, float]:
 
 
 def measured(rows: Rows, run: str, quantity: str) -> dict[int, float]:
-    """What stands in a cell of a table, by seed."""
+    """The values of a cell of a table, by seed."""
     if quantity == "dto":
         return distances(rows, run)
     if quantity == "polarization":

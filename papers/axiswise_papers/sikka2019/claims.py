@@ -114,7 +114,7 @@ def fixed_decoder(rows: Rows) -> Iterator[Finding]:
         if decoder == "true":
             yield _peak(f"{name}: TIE at other β less that at 1", _negative(truth), others)
         elif decoder in ("halved", "doubled"):
-            # By theory, before anything was trained, TIE is least at β = 2.63 for both; 3 is the nearest that is trained.
+            # By theory, computed before training, TIE is least at β = 2.63 for both; 3 is the nearest in the grid.
             interval = _difference(truth.get(3.0, {}), truth.get(PEAK, {}))
             yield below(f"{name}: TIE at β = 3 less that at 1", interval, 0.0, published="least at 1 (section IV-A)")
 
@@ -162,7 +162,7 @@ def _curves(name: str, rows: Sequence[Mapping[str, Any]], measure: str) -> Itera
 
 
 def _interior(what: str, values: Curve) -> Iterator[Finding]:
-    """Whether a curve is lower somewhere inside than at both ends; one half of the seeds chooses where, the other tests it."""
+    """Whether a curve is lower inside than at both ends; half of the seeds choose where, the others test it."""
     betas = list(values)
     seeds = sorted({seed for group in values.values() for seed in group})
     choosing, testing = seeds[0::2], seeds[1::2]

@@ -235,15 +235,15 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
 CAPTIONS = {
     "figure_1.png": (
         "The four panels of Figure 1. Printed: the ELBO peaks at β = 1, reconstruction and conditional-independence "
-        "loss fall, the true inference error (TIE) has a minimum. Trained models lie on the exact curves, but for the "
-        "upper ones of TIE at small β. Of TIE there are four, by names and signs of latents, which the objective does "
-        "not see; two have a minimum, and trained models land on any. The model inference error (MIE) is 0 at β = 1 "
+        "loss fall, the true inference error (TIE) has a minimum. Trained models follow the exact curves, except the "
+        "upper ones of TIE at small β. TIE has four curves, by names and signs of latents, which do not change the "
+        "objective; two have a minimum, and trained models land on any. The model inference error (MIE) is 0 at β = 1 "
         "and again once nothing is encoded."
     ),
     "fixed_decoder.png": (
         "Decoders that are not trained. Printed: MIE is least at β = 1, which is best at learning the true latents. "
-        "The first holds for every decoder; the second, TIE in the lower row, for the true one, D = A, but neither for "
-        "half nor for twice of it."
+        "The first holds for every decoder; the second, TIE in the lower row, for the true one, D = A, but not for "
+        "half or twice of it."
     ),
     "propositions.png": (
         "Three random linear problems, a row each. Printed: objective, conditional-independence loss and "

@@ -29,7 +29,7 @@ from axiswise.numerics import assignment
 from axiswise.shapes import Float, Int, Tensor
 
 ENUMERATED_UP_TO = 5  # latents for which `tie` tries all names; beyond, they are searched
-REACH = 1.0  # how far a latent goes to either side when its motion of the digit is measured: the prior's standard deviation
+REACH = 1.0  # how far a latent moves to either side to move a digit: the prior's standard deviation
 
 
 class LinearFound(NamedTuple):
@@ -65,7 +65,7 @@ class DeepFound(NamedTuple):
     kl: Float[Tensor, "..."]
     elbo: Float[Tensor, "..."]
     tie: Float[Tensor, "..."]
-    """True inference error, least over names and signs of the latents; beyond five latents, the least that the search finds."""
+    """True inference error, least over names and signs of the latents; beyond five latents, the least found."""
     tie_as_they_are: Float[Tensor, "..."]
     """The same with latent j taken for source j."""
 

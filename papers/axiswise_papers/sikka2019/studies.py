@@ -119,10 +119,10 @@ def figure_1(scale: Scale) -> list[Run]:
     Command: ``axiswise run sikka2019.figure_1``. Cost: a minute on two cores. ``--scale paper`` is the default: the
     paper solves eq 23 numerically and trains nothing.
 
-    TIE is far more sensitive than the objective. What fixes the scale of a latent is proportional to β: at β = 0.1 the leading one
-    ends with a mean square of about 1.3 in place of 1, which costs 0.002 nats of the objective and moves TIE by 1.6
-    below theory's curve, or, with its sign flipped, by 12 above. A first run, of 4000 steps and eight values of β
-    between the same ends, did not separate the TIE at β = 0.1 from that at 1; the rules stayed.
+    TIE is far more sensitive than the objective. What fixes the scale of a latent is proportional to β: at β = 0.1 the
+    leading one ends with a mean square of about 1.3 in place of 1, which costs 0.002 nats of the objective and moves
+    TIE by 1.6 below theory's curve, or, with its sign flipped, by 12 above. A first run, of 4000 steps and eight values
+    of β between the same ends, did not separate the TIE at β = 0.1 from that at 1; the rules stayed.
     """
     seeds, steps = (2, 30) if scale == "smoke" else (8, 8000)
     matrix = figure_1_problem().mixing
@@ -158,8 +158,8 @@ def figure_2(scale: Scale) -> list[Run]:
 def figure_3(scale: Scale) -> list[Run]:
     """Deep β-VAEs of a digit that moves over a blank canvas (sikka2019 Figure 3).
 
-    The position of a digit mixes two sources, A = 2 I + 0.73 in every entry; tanh networks with two latents are
-    trained on 1000 images, in 300 initialisations of each β. Published, in words and curves without numbers: the same as for
+    The position of a digit mixes two sources, A = 2 I + 0.73 in every entry; tanh networks with two latents are trained
+    on 1000 images, in 300 initialisations of each β. Published, in words and curves without numbers: the same as for
     Figure 2, where it is the minimum of the true inference error over initialisations that is not monotone; with a
     large β reconstructions worsen and latents move the digit along orthogonal axes. The singular directions of A are
     the diagonals, 45° from the axes: the angles of the motions to these and to the sources' are measured.
@@ -167,9 +167,9 @@ def figure_3(scale: Scale) -> list[Run]:
     Command: ``axiswise run sikka2019.figure_3 --device cuda``. Cost: 3,600 networks of a million weights, 10,000 steps
     each: a few hours of a GPU, to be measured.
 
-    Networks, optimizer, epochs, samples and initialisations are the paper's (appendix C). The canvas, 48 × 48, the digit,
-    a 3, the pixel as the unit of position, batches of 100 and a Gaussian likelihood of unit variance are ours. A run is
-    one β.
+    Networks, optimizer, epochs, samples and initialisations are the paper's (appendix C). The canvas, 48 × 48, the
+    digit, a 3, the pixel as the unit of position, batches of 100 and a Gaussian likelihood of unit variance are ours. A
+    run is one β.
     """
     matrix = torch.tensor(MIXING, dtype=torch.float64)
     truth = position_posterior(matrix, digit=3)

@@ -94,7 +94,7 @@ def manipulate(rows: Rows) -> Iterator[Finding]:
 
 
 def noise(rows: Rows) -> Iterator[Finding]:
-    """Noise takes less than half of MIG; on dSprites some of it, where the paper's own figures say so."""
+    """Noise takes less than half of MIG; on dSprites some of it, as in the paper's own figures."""
     words, dataset = dataset_words(rows), dataset_of(rows)
     for arm in VARIATIONAL:
         original, noisy, changed = (values(rows, f"{arm}/{end}", "mig") for end in ("original", "noise", "changed"))
@@ -173,7 +173,7 @@ def fig5(rows: Rows) -> Iterator[Finding]:
 
 
 def fig10(rows: Rows) -> Iterator[Finding]:
-    """Whether polar coordinates or axes say more of hue and orientation, in entangled and disentangled models."""
+    """Whether polar coordinates or axes explain more of hue and orientation, in entangled and disentangled models."""
     found = rows.get("beta-vae/original", ())
     members = {row["member"]: row for row in found if row["measure"].startswith("hue_and_orientation")}
     active = {row["member"]: row["value"] or 0 for row in found if row["measure"] == "active_units"}
@@ -279,7 +279,7 @@ def _table(rows: Rows, score: str) -> Iterator[Finding]:
 
 
 def _tests(rows: Rows) -> bool:
-    """Whether the records say that the change depends on the factors."""
+    """Whether, by the records, the change depends on the factors."""
     return _share(rows).low > CONSTANT
 
 
@@ -324,7 +324,7 @@ def _so(what: str, holds: bool, published: str = "") -> Finding:
 
 
 def _worst(what: str, intervals: Mapping[float, Interval], bound: float, published: str) -> Finding:
-    """That every interval lies below a bound: the finding of the one that reaches furthest up."""
+    """That every interval is below a bound: the finding of the one with the highest end."""
     known = {weight: interval for weight, interval in intervals.items() if math.isfinite(interval.high)}
     if not known:
         return below(what, mean_interval([]), bound, published=published)

@@ -1,4 +1,4 @@
-"""Exact claims of zietlow2021: a function for each, which yields what was compared and how far it was off."""
+"""Exact claims of zietlow2021: a function for each, which yields what was compared and its deviation."""
 
 import math
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def thm1() -> Iterator[Finding]:
         \qquad \mathbb E \mu_j^2 + \mathbb E \sigma_j^2 = 1,
 
     with equality if and only if the columns of M are principal directions, for distinct eigenvalues of C. As printed
-    the problem (6–7) leaves the scale of the latents open, and its infimum is 0; the proof holds it by
+    the problem (6–7) leaves the scale of the latents open, and its infimum is 0; the proof fixes it by
     :math:`\mathbb E \mu_j^2 = 1`. Lemma 1, from which that follows, is printed without n and upside down.
     """
     yield from _least_noise()
@@ -48,15 +48,15 @@ def order() -> Iterator[Finding]:
     .. math:: k^{(j)} = \arg\min_{l \notin \{k^{(0)}, \dots, k^{(j-1)}\}} \langle \sigma_l^2 \rangle
     """
     variance = torch.rand(40, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    codes, left, chosen = _normals(40, 6), set(range(6)), []
+    codes, left, ranked = _normals(40, 6), set(range(6)), []
     while left:
-        chosen.append(min(left, key=lambda latent: variance[:, latent].mean().item()))
-        left.remove(chosen[-1])
+        ranked.append(min(left, key=lambda latent: variance[:, latent].mean().item()))
+        left.remove(ranked[-1])
     found = latent_order(variance).order
-    wrong = sum(one != other for one, other in zip(found.tolist(), chosen, strict=True))
+    wrong = sum(one != other for one, other in zip(found.tolist(), ranked, strict=True))
     yield within("latents out of order", float(wrong), 0.0)
     components = codes.take_along_dim(found[None], -1)
-    yield within("codes in that order", _largest(components - codes[:, chosen]), 0.0)
+    yield within("codes in that order", _largest(components - codes[:, ranked]), 0.0)
 
 
 def _least_noise() -> Iterator[Finding]:

@@ -170,7 +170,7 @@ def attacked(rows: Rows) -> Figure:
 
 
 def _images(folder: Path) -> dict[str, bytes]:
-    """The picture of original, change and result; none if the arrays were not kept."""
+    """The picture of original, change and result; none if the arrays were not stored."""
     files = {end: folder / "beta-vae" / end / "arrays" / "reconstructions.safetensors" for end in VARIANTS}
     if not all(file.exists() for file in files.values()):
         return {}
@@ -238,9 +238,9 @@ def figure_5(rows: Rows) -> Figure:
             for variant, colour in (("original", ACCENT), ("changed", PALETTE[1])):
                 found = by_weight(rows.get(f"{arm}/{variant}", ()), MAIN[arm], score)
                 known = {weight: mean_interval(own) for weight, own in found.items() if len(own) > 1}
-                halves = [interval.high - interval.estimate for interval in known.values()]
+                errors = [interval.high - interval.estimate for interval in known.values()]
                 means = [interval.estimate for interval in known.values()]
-                axis.errorbar(list(known), means, halves, fmt="o-", color=colour, markersize=3, label=variant)
+                axis.errorbar(list(known), means, errors, fmt="o-", color=colour, markersize=3, label=variant)
             axis.set_xscale("log")
             if line is axes[0]:
                 axis.set_title(ARMS[arm])
@@ -253,7 +253,7 @@ def figure_5(rows: Rows) -> Figure:
 
 @picture
 def figure_10(rows: Rows) -> Figure:
-    """What polar coordinates and axes say of hue and orientation, over MIG; and hues along their latent."""
+    """What polar coordinates and axes explain of hue and orientation, over MIG; and hues along their latent."""
     found = rows.get("beta-vae/original", ())
     planes = {row["member"]: row for row in found if row["measure"].startswith("hue_and_orientation")}
     scores = {row["member"]: row["value"] for row in found if row["measure"] == "mig"}

@@ -1,4 +1,4 @@
-"""Cells of the tables of zietlow2021: what is printed, and what rows say of the same."""
+"""Cells of the tables of zietlow2021: the printed values, and the same from rows."""
 
 import math
 import tomllib
@@ -45,7 +45,7 @@ class PrintedDrop(NamedTuple):
 
     @property
     def significant(self) -> bool:
-        """Whether the interval lies above 0."""
+        """Whether the interval is above 0."""
         return self.difference > self.half
 
 
@@ -126,7 +126,7 @@ def dataset_of(rows: Rows) -> str:
 
 
 def dataset_words(rows: Rows) -> str:
-    """What to call it: 3D Shapes that were rendered here are not the original images, and say so."""
+    """Its name: 3D Shapes that were rendered here are marked, since they are not the original images."""
     name = dataset_of(rows)
     origin = next((row.get("data", {}).get("origin") for found in rows.values() for row in found), None)
     return DATASETS.get(name, name) + (f", {origin}" if origin else "")

@@ -280,7 +280,7 @@ CLAIMS: tuple[Claim, ...] = (
         "allen.lvae",
         "a linear VAE with diagonal posterior is probabilistic PCA (PPCA) with R = I",
         "W_LVAE = U(S − σ²I)^½ up to sign and order (after eq 4)",
-        "the ELBO touches the likelihood at signed permutations only; trained columns and variances lie within 5 % of "
+        "the ELBO touches the likelihood at signed permutations only; trained columns and variances are within 5 % of "
         "PPCA's, the ELBO within 0.01 nats of the likelihood, and columns nearer than with a full covariance",
         exact=exact.lvae,
         trained=(Training("allen2024.linear", judge_lvae, ("linear",)),),
@@ -336,7 +336,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "allen.sigma",
-        "posterior variances are those that the decoder's slope asks for, and columns become orthogonal",
+        "posterior variances are those that the decoder's slope implies, and columns become orthogonal",
         "eq 7: Σ⁻¹ = I + DᵀA²D/β, hence orthogonal columns",
         "1/σ_j² = 1 + [DᵀA²D]_jj/β at the maximum to 1e-7; trained: within 20 % (linear: 5 %); the off-diagonal share "
         "of DᵀD below that of VAEs with a full covariance",
@@ -456,7 +456,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "allen.thm45",
-        "a diagonal posterior wants a diagonal Hessian",
+        "a diagonal posterior favours a diagonal Hessian",
         "Theorem 4: maximal iff V_H = I; Theorem 5: the same with Σ as a function of H",
         "Σ fixed: the order-matching signed permutation is best and others stationary; Σ adapted: equality for every "
         "signed permutation, and for no rotation of 2,000",

@@ -427,7 +427,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "mathieu.thm2",
-        "with an isotropic Gaussian prior, rotating the latents leaves the objective",
+        "with an isotropic Gaussian prior, rotating the latents leaves the objective unchanged",
         "Theorem 2, eq 6",
         "unchanged to 1e-9 if the rotated covariance is kept; cut to its diagonal it changes, unless S = s I",
         exact=exact.thm2,
@@ -477,7 +477,7 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 "appendix B",
                 "standard deviations are the first D singular values of the data, mapped through a softmax",
-                "on a scale that is not said: raw singular values saturate the softmax; their logarithms do not",
+                "on a scale that is not given: raw singular values saturate the softmax; their logarithms do not",
                 "400 points with deviations 3, 2, 1, ½: all but 1e-6 of the variance in the first latent",
                 f"{EXACT_TESTS}[mathieu.priors]",
             ),

@@ -307,7 +307,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="rolinek.prop23",
-        title="Likelihood and ELBO do not see rotations of the latents; the implemented loss does",
+        title="Likelihood and ELBO are invariant to rotations of the latents; the implemented loss is not",
         published="Propositions 2 and 3; section 3.1",
         rule="both unchanged to 1e-8 by a rotation; the loss of a diagonal posterior changes by more than 1e-3",
         exact=exact.prop23,
@@ -446,7 +446,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="rolinek.fullcov",
-        title="Divergence and samples of a full-covariance posterior; its loss does not see rotations",
+        title="Divergence and samples of a full-covariance posterior; its loss is invariant to rotations",
         published="(S76–S78); section 5.3",
         rule="divergence to 1e-12, moments of samples to 1e-13, loss of a rotated model to 1e-10",
         exact=exact.fullcov,
@@ -498,7 +498,7 @@ CLAIMS: tuple[Claim, ...] = (
         falls_short=(
             "on the bent square, whose weights the paper does not give, DtO of β-VAEs is .38 where .18 ± .02 is "
             "printed (.18 at β = 0.1: `rolinek.figS4`), their Disent. is .38 where .73 ± .16 is, and ten seeds "
-            "cannot tell that from the others'"
+            "cannot distinguish that from the others'"
         ),
     ),
     Claim(
@@ -538,7 +538,7 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         trained=(Training("rolinek2019.table_s4", tables4),),
         falls_short=(
-            "one of thirteen findings is undecided: twenty seeds cannot tell DtO at ratio 1.2 from that at 1.0, "
+            "one of thirteen findings is undecided: twenty seeds cannot distinguish DtO at ratio 1.2 from that at 1.0, "
             "−.17 [−.37, .03]"
         ),
     ),

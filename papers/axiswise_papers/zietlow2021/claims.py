@@ -402,7 +402,7 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 place="Theorem 1 and eq 10",
                 printed="U* = V_Xᵀ, and M_PCA = V_Xᵀ Σ_X² P",
-                right="U* = V_X, in whose columns the eigenvectors stand: x̂ = UΣVᵀz (appendix A has data in rows)",
+                right="U* = V_X, whose columns are the eigenvectors: x̂ = UΣVᵀz (appendix A has data in rows)",
                 counterexample="variances 4, 1, 0.25 turned at random: V_Xᵀ for U costs over 1 % more than the bound",
                 test=f"{TESTS}::test_theorem_1_transposes_its_directions",
             ),
@@ -472,7 +472,7 @@ CLAIMS: tuple[Claim, ...] = (
             Training(_SPRITES, noise, gpu=True, results=_RESULTS),
             Training(_SHAPES, noise, gpu=True),
         ),
-        falls_short=f"On dSprites FactorVAE loses little (.23 → .20), which ten seeds cannot tell from 0. {_SHORTER}.",
+        falls_short=f"On dSprites FactorVAE loses little (.23 → .20), which ten seeds do not separate from 0. {_SHORTER}.",
     ),
     Claim(
         id="zietlow.models",
@@ -531,8 +531,8 @@ CLAIMS: tuple[Claim, ...] = (
             Training(_SHAPES, tables35, gpu=True),
         ),
         falls_short=(
-            "On dSprites β-VAEs score more of DCI and the FactorVAE score than printed, SlowVAE drops further by every "
-            f"score, and PCL scores less, {_PCL}. {_SHORTER}, and {_FOLLOWS}."
+            "On dSprites β-VAEs score higher on DCI and the FactorVAE score than printed, SlowVAE drops further by "
+            f"every score, and PCL scores less, {_PCL}. {_SHORTER}, and {_FOLLOWS}."
         ),
     ),
     Claim(

@@ -472,7 +472,7 @@ CLAIMS: tuple[Claim, ...] = (
             Training(_SPRITES, noise, gpu=True, results=_RESULTS),
             Training(_SHAPES, noise, gpu=True),
         ),
-        falls_short=f"On dSprites FactorVAE loses little (.23 → .20), which ten seeds do not separate from 0. {_SHORTER}.",
+        falls_short=f"On dSprites FactorVAE loses little (.23 → .20), which ten seeds do not tell from 0. {_SHORTER}.",
     ),
     Claim(
         id="zietlow.models",

@@ -92,12 +92,12 @@ def polarized(rows: Rows) -> Iterator[Finding]:
 def overprune(rows: Rows) -> Iterator[Finding]:
     """How many latents trained linear VAEs keep on the stretched square, at each β: those with λ > β/2."""
     for beta, own in by_beta(rows.get("linear/beta", ())).items():
-        active = sum(variance > beta / 2 for variance in VARIANCES)
+        predicted = sum(variance > beta / 2 for variance in VARIANCES)
         active = values({"linear": own}, "linear", "dto", "active")
         yield agrees(
             f"{TASKS['linear']}: active latents at β = {beta:g}",
             mean_interval(active.values()),
-            float(active),
+            float(predicted),
             published="blank cells of VAEs (Table 2)" if beta == 1.0 else "",
         )
 

@@ -7,7 +7,7 @@ checked by computation alone; trained ones by the records of a study, over many 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, SupportsFloat
 
 from axiswise.errors import AxiswiseError
 from axiswise.statistics import Interval
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
     published: str = ""
 
 
-def within(what: str, deviation: float, limit: float, *, published: str = "") -> Finding:
+def within(what: str, deviation: SupportsFloat, limit: float, *, published: str = "") -> Finding:
     """A deviation that may not exceed a limit: how exact claims are judged.
 
     Less than a thousandth of the limit is rounding, which depends on the memory addresses of arrays and differs from

@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, StudyIncomplete
 from axiswise.population import Progress
-from axiswise.records import read_json, read_rows, versions, write_json
+from axiswise.records import read_json, versions, write_json
 from axiswise.studies import Scale
 from axiswise_papers._claim import Claim, Finding, Rows, Training
+from axiswise_papers._tables import rows_of
 
 FORMAT = "axiswise-verdicts-1"
 Verdict = Literal["holds", "holds corrected", "does not hold", "undecided", "not run here", "ran"]
@@ -161,22 +162,6 @@ def _verdict(
     if scale == "smoke" and any(finding.decision != "holds" for finding in findings):
         expected = False
     return ClaimResult(claim, verdict, tuple(findings), seconds, tuple(notes), expected)
-
-
-def rows_of(folder: Path, groups: Sequence[str] = ()) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a study's folder by run; only of runs of those groups, if any are named.
-
-    Arguments:
-        folder: The study's folder, or a compact copy of it.
-        groups: Parts of the names of runs before their slash.
-    """
-    found = {}
-    for path in sorted(folder.rglob("records.jsonl")):
-        name = path.parent.relative_to(folder).as_posix()
-        if not groups or name.partition("/")[0] in groups:
-            last = {(row["member"], row["measure"]): row for row in read_rows(path)}
-            found[name] = list(last.values())
-    return found
 
 
 def _time(rows: Rows) -> float:

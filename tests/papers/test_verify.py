@@ -14,7 +14,8 @@ from axiswise.records import read_json
 from axiswise.statistics import mean_interval
 from axiswise.studies import Run
 from axiswise_papers._claim import Claim, Erratum, Training, below, true, within
-from axiswise_papers._verify import rows_of, select_claims, summary, verify, write
+from axiswise_papers._tables import rows_of
+from axiswise_papers._verify import select_claims, summary, verify, write
 
 WRONG = Erratum("eq 1", "minus", "plus", "1 + 1 = 2", "tests/papers/test_verify.py::test_verdicts")
 

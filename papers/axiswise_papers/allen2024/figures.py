@@ -8,55 +8,44 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, WIDTH, picture
 from axiswise.statistics import mean_interval
+from axiswise_papers._claim import Rows
+from axiswise_papers._tables import column, read_study
 from axiswise_papers.allen2024.claims import SAMPLED, ceiling_of, path_distances, published
 from axiswise_papers.allen2024.studies import BENT_NOISES, COLLAPSE_BETAS, COLLAPSE_VALUES, PLATEAUS
 
-Records = Mapping[str, Sequence[Mapping[str, Any]]]
 WARM = "#c2410c"
 
 
 def linear(folder: Path) -> dict[str, bytes]:
     """Linear VAEs: what of the mixing they find, and how many latents stay active."""
-    rows = read(folder)
+    rows = read_study(folder)
     return {"linear.png": _linear(rows), "collapse.png": _collapse(rows)}
 
 
 def bent(folder: Path) -> dict[str, bytes]:
     """Bent sources: recovery, encoder law, orthogonality and the deterministic ELBO."""
-    return {"bent.png": _bent(read(folder))}
+    return {"bent.png": _bent(read_study(folder))}
 
 
 def theorem_3(folder: Path) -> dict[str, bytes]:
     """Distances between the paths of β-VAEs and VAEs."""
-    return {"theorem_3.png": _theorem_3(read(folder))}
+    return {"theorem_3.png": _theorem_3(read_study(folder))}
 
 
 def figure_2(folder: Path) -> dict[str, bytes]:
     """Figure 2: data and reconstructions by β, and how many are distinct."""
-    return {"figure_2.png": _figure_2(read(folder))}
+    return {"figure_2.png": _figure_2(read_study(folder))}
 
 
 def plateau(folder: Path) -> dict[str, bytes]:
     """Decoders of one latent, trained on few and on many points."""
-    return {"plateau.png": _plateau(read(folder))}
-
-
-def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of every run in the folder of a study, by the run's name."""
-    found = {
-        path.parent.relative_to(folder).as_posix(): read_rows(path) for path in sorted(folder.rglob("records.jsonl"))
-    }
-    if not found:
-        raise AxiswiseError(f"Expected the folder of a study of allen2024. Got {folder}, which has no records.")
-    return found
+    return {"plateau.png": _plateau(read_study(folder))}
 
 
 @picture
-def _linear(rows: Records) -> Figure:
+def _linear(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = {
@@ -67,9 +56,9 @@ def _linear(rows: Records) -> Figure:
     }
     runs = [f"linear/{name}" for name in names]
     for place, run in enumerate(runs):
-        _dots(left, place, _column(rows, run, "recovery", "columns"), ACCENT)
-        _dots(right, place - 0.13, _column(rows, run, "recovery", "turned"), ACCENT)
-        _dots(right, place + 0.13, _column(rows, run, "recovery"), WARM)
+        _dots(left, place, column(rows, run, "recovery", "columns"), ACCENT)
+        _dots(right, place - 0.13, column(rows, run, "recovery", "turned"), ACCENT)
+        _dots(right, place + 0.13, column(rows, run, "recovery"), WARM)
         ceiling = ceiling_of("equal" if run.endswith("equal") else "distinct")
         right.plot([place - 0.35, place + 0.35], [ceiling] * 2, color=MUTED, linewidth=0.8, linestyle="--")
     left.set_title("distance of decoder columns from ± s_i u_i, relative")
@@ -84,14 +73,14 @@ def _linear(rows: Records) -> Figure:
 
 
 @picture
-def _collapse(rows: Records) -> Figure:
+def _collapse(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     axes: Any = figure.subplots(1, 2, sharey=True)
     line = np.linspace(0.02, 1.15, 400)
     for axis, (name, title) in zip(axes, {"linear": "linear VAE", "mlp": "one hidden layer"}.items(), strict=True):
         axis.plot(line, [sum(value > beta for value in COLLAPSE_VALUES) for beta in line], color=MUTED, linewidth=1)
         for beta in COLLAPSE_BETAS:
-            found = _column(rows, f"collapse/{name}", "active_units", beta=beta)
+            found = column(rows, f"collapse/{name}", "active_units", beta=beta)
             _dots(axis, beta, found, ACCENT, width=0.02)
         axis.set_title(f"{title}: active latents")
         axis.set_xlabel("β, with noise σ² = 1 above every eigenvalue")
@@ -101,28 +90,28 @@ def _collapse(rows: Records) -> Figure:
 
 
 @picture
-def _bent(rows: Records) -> Figure:
+def _bent(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 5.6), layout="constrained")
     axes: Any = figure.subplots(2, 2)
     first, second, third, fourth = axes.flat
     straight = [f"bent/straight-{noise}" for noise in BENT_NOISES]
     for place, run in enumerate([*straight, "bent/turned", "bent/full"]):
-        _dots(first, place - 0.13, _column(rows, run, "turned_recovery", "turned"), ACCENT)
-        _dots(first, place + 0.13, _column(rows, run, "turned_recovery"), WARM)
+        _dots(first, place - 0.13, column(rows, run, "turned_recovery", "turned"), ACCENT)
+        _dots(first, place + 0.13, column(rows, run, "turned_recovery"), WARM)
     labels = [f"σ = {noise}" for noise in BENT_NOISES]
     first.set_xticks(range(5), [*labels, f"f = g∘R\n{labels[0]}", f"full covariance\n{labels[0]}"])
     first.set_title("|correlation| of latents with sources")
     _legend(first, {"Rz": ACCENT, "z": WARM})
     for place, run in enumerate(straight):
-        _dots(second, place - 0.13, _column(rows, run, "side_by_side", "local_law"), ACCENT)
-        _dots(second, place + 0.13, _column(rows, run, "side_by_side", "constant_law"), WARM)
-        gap, kl = (_column(rows, run, SAMPLED, part) for part in ("gap", "kl"))
+        _dots(second, place - 0.13, column(rows, run, "side_by_side", "local_law"), ACCENT)
+        _dots(second, place + 0.13, column(rows, run, "side_by_side", "constant_law"), WARM)
+        gap, kl = (column(rows, run, SAMPLED, part) for part in ("gap", "kl"))
         _dots(fourth, place, [100 * one / two for one, two in zip(gap, kl, strict=True)], ACCENT)
     second.set_xticks(range(3), labels)
     second.set_title("|log| of posterior variances over those of eq 8")
     _legend(second, {"D at each point": ACCENT, "constant D": WARM})
     for place, run in enumerate([straight[0], "bent/full", "bent/deterministic"]):
-        _dots(third, place, _column(rows, run, "encoder_law", "off_diagonal"), ACCENT)
+        _dots(third, place, column(rows, run, "encoder_law", "off_diagonal"), ACCENT)
     third.set_xticks(range(3), ["diagonal Σ", "full Σ", "trained by\ndeterministic ELBO"])
     third.set_title(f"off-diagonal share of DᵀD, {labels[0]}")
     fourth.set_xticks(range(3), labels)
@@ -134,7 +123,7 @@ def _bent(rows: Records) -> Figure:
 
 
 @picture
-def _theorem_3(rows: Records) -> Figure:
+def _theorem_3(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH * 0.7, 3.0), layout="constrained")
     axis = figure.subplots()
     pairs = {
@@ -156,7 +145,7 @@ def _theorem_3(rows: Records) -> Figure:
 
 
 @picture
-def _figure_2(rows: Records) -> Figure:
+def _figure_2(rows: Rows) -> Figure:
     own = [row for row in rows["circles"] if row["measure"] == "reconstructions"]
     betas = sorted({row["hyperparameters"]["beta"] for row in own})
     figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
@@ -178,13 +167,13 @@ def _figure_2(rows: Records) -> Figure:
     half = len(betas) // 2
     count, distance = figure.add_subplot(grid[1, :half]), figure.add_subplot(grid[1, half:])
     for place, beta in enumerate(betas):
-        _dots(count, place, _column(rows, "circles", "reconstructions", beta=beta), ACCENT)
+        _dots(count, place, column(rows, "circles", "reconstructions", beta=beta), ACCENT)
         for shift, part, colour in (
             (-0.2, "to_point", ACCENT),
             (0.0, "to_centre", WARM),
             (0.2, "to_centroid", MUTED),
         ):
-            _dots(distance, place + shift, _column(rows, "circles", "reconstructions", part, beta=beta), colour)
+            _dots(distance, place + shift, column(rows, "circles", "reconstructions", part, beta=beta), colour)
     for axis in (count, distance):
         axis.set_xticks(range(len(betas)), [f"{beta:g}" for beta in betas])
         axis.set_xlabel("β")
@@ -199,7 +188,7 @@ def _figure_2(rows: Records) -> Figure:
 
 
 @picture
-def _plateau(rows: Records) -> Figure:
+def _plateau(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     axes: Any = figure.subplots(1, len(PLATEAUS), sharey=True)
     for axis, (name, (points, activation)) in zip(axes, PLATEAUS.items(), strict=True):
@@ -211,7 +200,7 @@ def _plateau(rows: Records) -> Figure:
             latents = np.linspace(-3.0, 3.0, len(curve))
             axis.plot(sign * latents, curve, color=ACCENT, linewidth=0.7, alpha=0.4)
             axis.plot(sign * places, np.interp(places, latents, curve), ".", color="#c81e1e", markersize=3, alpha=0.5)
-        score = mean_interval(_column(rows, f"plateau/{name}", "slopes"))
+        score = mean_interval(column(rows, f"plateau/{name}", "slopes"))
         ends = ", ".join(_rounded(end) for end in (score.low, score.high))
         axis.set_title(f"{points} points, {activation}\nlog ratio of slopes {_rounded(score.estimate)} [{ends}]")
         axis.set_xlabel("latent")
@@ -237,20 +226,6 @@ def _legend(axis: Any, entries: Mapping[str, str | None], *, style: str = "--") 
         else:
             axis.plot([], [], "o", color=colour, markersize=3, label=name)
     axis.legend(**KEY)
-
-
-def _column(
-    rows: Records, run: str, measure: str, detail: str | None = None, *, beta: float | None = None
-) -> list[float]:
-    """Values of a measure, in order of seeds; NaN where there is none."""
-    own = [row for row in rows.get(run, ()) if row["measure"] == measure]
-    if beta is not None:
-        own = [row for row in own if row["hyperparameters"].get("beta") == beta]
-    values = [
-        row["value"] if detail is None else row["detail"].get(detail)
-        for row in sorted(own, key=lambda row: row["seed"])
-    ]
-    return [math.nan if value is None else float(value) for value in values]
 
 
 def _circles(arguments: Mapping[str, Any]) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 from axiswise.geometry import haar_chance
 from axiswise.statistics import Interval, bootstrap_rows, compare_paired, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, agrees, below
+from axiswise_papers._tables import values
 from axiswise_papers.rolinek2019 import exact
 from axiswise_papers.rolinek2019.studies import THRESHOLDS
 from axiswise_papers.rolinek2019.tables import (
@@ -25,7 +26,6 @@ from axiswise_papers.rolinek2019.tables import (
     measured,
     published,
     tasks_of,
-    values,
 )
 
 # A plain VAE keeps a latent whose variance λ exceeds β/2 = ½: none of the stretched square (1/3, 1/12), one of the bent

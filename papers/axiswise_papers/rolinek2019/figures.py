@@ -11,12 +11,12 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from axiswise.errors import AxiswiseError
 from axiswise.geometry import haar_chance
-from axiswise.records import read_rows, read_tensors
+from axiswise.records import read_tensors
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, SEQUENCE, WIDTH, Plane, latent_planes, picture
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
+from axiswise_papers._tables import drawing, read_study, values
 from axiswise_papers.rolinek2019.claims import FACTORS, MIDDLE, correlation
 from axiswise_papers.rolinek2019.studies import COLUMNS, RATIOS, THRESHOLDS
 from axiswise_papers.rolinek2019.tables import (
@@ -29,24 +29,12 @@ from axiswise_papers.rolinek2019.tables import (
     measured,
     published,
     tasks_of,
-    values,
 )
 
 QUANTITIES = {"dto": "DtO ↓", "disentanglement": "Disent. ↑"}
 SQUARES = 6  # of each ratio in Figure S5; the paper shows four
 PRINTED_MARK = {"fmt": "s", "color": MUTED, "markersize": 4}
 MEASURED_MARK = {"fmt": "o", "color": ACCENT, "markersize": 4}
-
-
-def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of every run in the folder of a study, by the run's name; of rows made twice, the last."""
-    found = {}
-    for path in sorted(folder.rglob("records.jsonl")):
-        last = {(row["member"], row["measure"]): row for row in read_rows(path)}
-        found[path.parent.relative_to(folder).as_posix()] = list(last.values())
-    if not found:
-        raise AxiswiseError(f"Expected the folder of a study of rolinek2019. Got {folder}, which has no records.")
-    return found
 
 
 @picture
@@ -241,24 +229,19 @@ def _key(axis: Axes) -> None:
     axis.errorbar([], [], [], **MEASURED_MARK, label="measured, 95 % interval")
 
 
-def _draw(name: str, draw: Callable[[Rows], bytes]) -> Callable[[Path], dict[str, bytes]]:
-    """A function of a study's folder from one of its rows."""
-    return lambda folder: {f"{name}.png": draw(read(folder))}
-
-
 def _table_s4(folder: Path) -> dict[str, bytes]:
-    rows = read(folder)
+    rows = read_study(folder)
     return {"table_s4.png": table_s4(rows), "figure_s5.png": figure_s5(folder, rows)}
 
 
 FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
-    "table_1": _draw("table_1", table_1),
-    "table_2": _draw("table_2", table_2),
+    "table_1": drawing("table_1", table_1),
+    "table_2": drawing("table_2", table_2),
     "table_s4": _table_s4,
-    "figure_s4": _draw("figure_s4", figure_s4),
-    "table_2_images": _draw("table_2_images", table_2),
-    "figure_3": _draw("figure_3", figure_3),
-    "figure_s4_sprites": _draw("figure_s4_sprites", figure_s4),
+    "figure_s4": drawing("figure_s4", figure_s4),
+    "table_2_images": drawing("table_2_images", table_2),
+    "figure_3": drawing("figure_3", figure_3),
+    "figure_s4_sprites": drawing("figure_s4_sprites", figure_s4),
 }
 """For each study, a function of its folder that draws its pictures, by file name."""
 

@@ -5,15 +5,14 @@ worst place: of many intervals the one nearest to contradicting the rule is the 
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
 from axiswise.errors import AxiswiseError
 from axiswise.statistics import Interval, compare, grouped, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
+from axiswise_papers._tables import read_published
 from axiswise_papers.sikka2019 import exact
 
 SHORT = 0.03  # nats by which the objective of trained linear VAEs may fall short of the optimum, on average over seeds
@@ -35,8 +34,7 @@ def published(name: str) -> Any:
         >>> published("elbo_peak"), published("encoder")
         (1.0, [256, 200, 200])
     """
-    text = files("axiswise_papers.sikka2019").joinpath("published.toml").read_text("utf-8")
-    return tomllib.loads(text)[name]["value"]
+    return read_published("sikka2019")[name]["value"]
 
 
 PEAK = float(published("elbo_peak"))

@@ -12,16 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from axiswise.analytic import beta_vae_optimum
-from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows
 from axiswise.report.figures import ACCENT, KEY, MUTED, PALETTE, WIDTH, Theory, distinct, picture
 from axiswise.statistics import mean_interval
+from axiswise_papers._claim import Rows
+from axiswise_papers._tables import drawing
 from axiswise_papers.sikka2019.claims import Curve, curve
 from axiswise_papers.sikka2019.exact import figure_1_problem, optima
 from axiswise_papers.sikka2019.studies import PROBLEMS
-
-Rows = Mapping[str, Sequence[Mapping[str, Any]]]
-"""The rows of each run, by the run's name."""
 
 TERMS = {
     "elbo": "ELBO",
@@ -212,24 +209,12 @@ def _beta_axis(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of every run in the folder of a study, by the run's name, in the order of their names."""
-    found = {str(path.parent.relative_to(folder)): read_rows(path) for path in sorted(folder.glob("*/*/records.jsonl"))}
-    if not found:
-        raise AxiswiseError(f"Expected the folder of a study of sikka2019. Got {folder}, which has no records.")
-    return found
-
-
-def _drawn(name: str, draw: Callable[[Rows], bytes]) -> Callable[[Path], dict[str, bytes]]:
-    return lambda folder: {f"{name}.png": draw(read(folder))}
-
-
 FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
-    "propositions": _drawn("propositions", propositions),
-    "fixed_decoder": _drawn("fixed_decoder", fixed_decoder),
-    "figure_1": _drawn("figure_1", figure_1),
-    "figure_2": _drawn("figure_2", bands),
-    "figure_3": _drawn("figure_3", bands),
+    "propositions": drawing("propositions", propositions),
+    "fixed_decoder": drawing("fixed_decoder", fixed_decoder),
+    "figure_1": drawing("figure_1", figure_1),
+    "figure_2": drawing("figure_2", bands),
+    "figure_3": drawing("figure_3", bands),
 }
 
 CAPTIONS = {

@@ -14,6 +14,7 @@ from typing import Any
 from axiswise.attack import VARIANTS
 from axiswise.statistics import Interval, compare, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, agrees, below
+from axiswise_papers._tables import column
 from axiswise_papers.zietlow2021 import exact
 from axiswise_papers.zietlow2021.tables import (
     ARMS,
@@ -25,7 +26,6 @@ from axiswise_papers.zietlow2021.tables import (
     document,
     printed_drop,
     published,
-    values,
 )
 
 ALIGNED = 2.0  # degrees between columns of a linear decoder and principal directions, on average over seeds
@@ -43,16 +43,16 @@ TESTS = "tests/papers/zietlow2021/test_errata.py"
 
 def thm1(rows: Rows) -> Iterator[Finding]:
     """Columns of linear VAEs are principal directions; the law of the second moments holds in every VAE."""
-    angle, free = (mean_interval(values(rows, f"linear/{end}", "principal_angle")) for end in ("diagonal", "full"))
+    angle, free = (mean_interval(column(rows, f"linear/{end}", "principal_angle")) for end in ("diagonal", "full"))
     yield below(
         "degrees between columns of linear VAEs and principal directions", angle, ALIGNED, published="Theorem 1"
     )
-    more = compare(*(values(rows, f"linear/{end}", "principal_angle") for end in ("full", "diagonal"))).difference
+    more = compare(*(column(rows, f"linear/{end}", "principal_angle") for end in ("full", "diagonal"))).difference
     yield above(f"degrees with a full covariance ({free.estimate:.0f}) less those with a diagonal one", more, 0.0)
     for run, words in (("linear/diagonal", "linear"), ("bent/mlp", "bent square"), ("images/mlp", "small images")):
-        off = mean_interval(values(rows, run, "latent_law"))
+        off = mean_interval(column(rows, run, "latent_law"))
         yield below(f"{words}: largest |E μ² + E σ² − 1| of a latent", off, LAW, published="E μ² = 1 (Lemma 1)")
-    alone = mean_interval(values(rows, "linear/diagonal", "latent_law", "mean_square_alone"))
+    alone = mean_interval(column(rows, "linear/diagonal", "latent_law", "mean_square_alone"))
     yield above("linear: largest |E μ² − 1| of an active latent", alone, NOT_NEGLIGIBLE, published="0 (Lemma 1)")
 
 
@@ -60,15 +60,15 @@ def fig1(rows: Rows) -> Iterator[Finding]:
     """Linear VAEs follow the global directions; the encoding of non-linear ones is along and across stripes."""
     measure = next((row["measure"] for row in _all(rows) if row["measure"].startswith("local_pca")), "local_pca")
     straight, bent = "plane/linear", "plane/non-linear"
-    whole = mean_interval(values(rows, straight, measure, "to_global"))
+    whole = mean_interval(column(rows, straight, measure, "to_global"))
     yield below("linear VAEs: degrees to the global directions", whole, FOLLOWED)
     yield above(
         "linear VAEs: correlation of their encoding with that of PCA",
-        mean_interval(values(rows, straight, "embedding")),
+        mean_interval(column(rows, straight, "embedding")),
         MATCHED,
         published="matches remarkably well (Fig. 1)",
     )
-    level, principal = (values(rows, bent, "embedding", field) for field in ("level", None))
+    level, principal = (column(rows, bent, "embedding", field) for field in ("level", None))
     yield above(
         "non-linear VAEs: correlation with coordinates along and across stripes less that with PCA",
         _difference(level, principal),
@@ -83,7 +83,7 @@ def manipulate(rows: Rows) -> Iterator[Finding]:
     yield _is_a_test(rows)
     if not _tests(rows):
         return
-    original, changed, noise = (values(rows, f"{arm}/{variant}", "mig") for variant in VARIANTS)
+    original, changed, noise = (column(rows, f"{arm}/{variant}", "mig") for variant in VARIANTS)
     drop = compare(original, changed).difference
     yield above(
         f"{words}: MIG of β-VAEs on original less that on changed images", drop, 0.0, published=_printed(rows, arm)
@@ -97,7 +97,7 @@ def noise(rows: Rows) -> Iterator[Finding]:
     """Noise takes less than half of MIG; on dSprites some of it, as in the paper's own figures."""
     words, dataset = dataset_words(rows), dataset_of(rows)
     for arm in VARIATIONAL:
-        original, noisy, changed = (values(rows, f"{arm}/{end}", "mig") for end in ("original", "noise", "changed"))
+        original, noisy, changed = (column(rows, f"{arm}/{end}", "mig") for end in ("original", "noise", "changed"))
         if not original or not noisy:
             yield _not_run(rows, arm, ("original", "noise"))
             continue
@@ -115,7 +115,7 @@ def noise(rows: Rows) -> Iterator[Finding]:
 def models(rows: Rows) -> Iterator[Finding]:
     """Six objectives with the printed weights and a latent for each factor; all but AE do better than chance."""
     words, dataset = dataset_words(rows), dataset_of(rows)
-    baseline = values(rows, "autoencoder/original", "mig")
+    baseline = column(rows, "autoencoder/original", "mig")
     for arm in ARMS:
         found = rows.get(f"{arm}/original", ())
         if not found:
@@ -129,7 +129,7 @@ def models(rows: Rows) -> Iterator[Finding]:
             yield _so(f"{words}, {ARMS[arm]}: {MAIN[arm]} is {printed:g}", weights == {printed}, "Table 2")
         if arm == "autoencoder":
             continue
-        more = compare(values(rows, f"{arm}/original", "mig"), baseline).difference
+        more = compare(column(rows, f"{arm}/original", "mig"), baseline).difference
         place = _printed(rows, arm, "original")
         yield above(f"{words}, {ARMS[arm]}: MIG on the original less that of AE", more, 0.0, published=place)
 
@@ -251,7 +251,7 @@ def _table(rows: Rows, score: str) -> Iterator[Finding]:
     words, dataset, tested = dataset_words(rows), dataset_of(rows), _tests(rows)
     for arm in ARMS:
         printed = [variant for variant in VARIANTS if (dataset, arm, score, variant) in published()]
-        missing = [variant for variant in printed if not values(rows, f"{arm}/{variant}", score)]
+        missing = [variant for variant in printed if not column(rows, f"{arm}/{variant}", score)]
         if missing:
             yield _not_run(rows, arm, missing, score)
         for variant in printed:
@@ -259,12 +259,12 @@ def _table(rows: Rows, score: str) -> Iterator[Finding]:
                 cell = published()[dataset, arm, score, variant]
                 yield agrees(
                     f"{words}, {ARMS[arm]}: {SCORES[score]}, {variant}",
-                    mean_interval(values(rows, f"{arm}/{variant}", score)),
+                    mean_interval(column(rows, f"{arm}/{variant}", score)),
                     cell.mean,
                     cell.deviation,
                     published=str(cell),
                 )
-        original, changed = (values(rows, f"{arm}/{variant}", score) for variant in ("original", "changed"))
+        original, changed = (column(rows, f"{arm}/{variant}", score) for variant in ("original", "changed"))
         if not original or not changed or not tested or arm == "autoencoder":
             continue
         drop, theirs = compare(original, changed).difference, printed_drop(dataset, arm, score, "changed")
@@ -285,7 +285,7 @@ def _tests(rows: Rows) -> bool:
 
 def _share(rows: Rows) -> Interval:
     arms = (arm for arm in arms_of(rows) if f"{arm}/changed" in rows)
-    return mean_interval(next((found for arm in arms if (found := values(rows, f"{arm}/changed", "change_share"))), []))
+    return mean_interval(next((found for arm in arms if (found := column(rows, f"{arm}/changed", "change_share"))), []))
 
 
 def _is_a_test(rows: Rows) -> Finding:
@@ -298,7 +298,7 @@ def _is_a_test(rows: Rows) -> Finding:
 
 def _not_run(rows: Rows, arm: str, variants: Sequence[str], score: str = "mig") -> Finding:
     """What is not among the records, as a finding that decides nothing."""
-    missing = [variant for variant in variants if not values(rows, f"{arm}/{variant}", score)]
+    missing = [variant for variant in variants if not column(rows, f"{arm}/{variant}", score)]
     what = f"{dataset_words(rows)}, {ARMS[arm]}: {SCORES[score]}, {', '.join(missing)}"
     return Finding(
         what, "is measured", math.nan, math.nan, math.nan, "undecided", _printed(rows, arm, missing[-1], score)

@@ -1,7 +1,7 @@
 """Five papers on disentanglement in variational autoencoders, reproduced with axiswise.
 
-A folder for each paper holds its studies, claims, figures, printed numbers and exact checks. No paper imports another,
-and all of them use public names of axiswise alone. `ledger` brings their studies and claims together; the commands
+Each paper has a folder with its studies, claims, figures, printed numbers and exact checks. No paper imports another,
+and all of them use only public names of axiswise. `ledger` collects their studies and claims; the commands
 `axiswise verify` and `axiswise gallery` run, judge and show them.
 """
 

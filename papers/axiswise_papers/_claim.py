@@ -7,13 +7,13 @@ checked by computation alone; trained ones by the records of a study, over many 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, SupportsFloat
 
 from axiswise.errors import AxiswiseError
 from axiswise.statistics import Interval
 
 Decision = Literal["holds", "undecided", "contradicted"]
-"""Whether an interval lies wholly where the rule wants it, on both sides, or wholly on the other."""
+"""Whether an interval is wholly on the side that the rule demands, on both sides, or wholly on the other."""
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """The rows of a study by the name of their run."""
@@ -41,11 +41,11 @@ class Finding(NamedTuple):
     published: str = ""
 
 
-def within(what: str, deviation: float, limit: float, *, published: str = "") -> Finding:
+def within(what: str, deviation: SupportsFloat, limit: float, *, published: str = "") -> Finding:
     """A deviation that may not exceed a limit: how exact claims are judged.
 
-    Less than a thousandth of the limit is rounding, which depends on where arrays lie in memory and differs from run to
-    run: it is given as that thousandth.
+    Less than a thousandth of the limit is rounding, which depends on the memory addresses of arrays and differs from
+    run to run: it is given as that thousandth.
 
     Example:
         >>> found = within("dL/dβ against −KL", 3e-16, 1e-12)
@@ -59,7 +59,7 @@ def within(what: str, deviation: float, limit: float, *, published: str = "") ->
 
 
 def true(what: str, holds: bool, *, rule: str = "is so", published: str = "") -> Finding:
-    """A fact that is or is not so, such as a count.
+    """A fact that is true or false, such as a count.
 
     Example:
         >>> true("latents that are active equal those with λ > β", True).decision
@@ -114,10 +114,10 @@ def _sided(what: str, interval: Interval, bound: float, sign: float, rule: str, 
 
 @dataclass(frozen=True)
 class Erratum:
-    """Where a paper is wrong, or says too much.
+    """Where a paper is wrong, or claims too much.
 
     Arguments:
-        place: Where it stands: an equation, a sentence.
+        place: Where it is printed: an equation, a sentence.
         printed: What is printed, in our words.
         right: What is right.
         counterexample: What shows it, with its numbers.
@@ -138,9 +138,9 @@ class Training:
     Arguments:
         study: Name of the study.
         judge: Findings from its rows.
-        runs: The runs it looks at, by the part of their names before the slash; empty is all of them.
+        runs: The runs that it needs, by the part of their names before the slash; empty is all of them.
         gpu: Whether the default scale needs a GPU.
-        results: Folder under ``results/`` where its compact records are kept if it was run on a GPU.
+        results: Folder under ``results/`` with its compact records, if it was run on a GPU.
     """
 
     study: str
@@ -185,7 +185,7 @@ class Claim:
 
     @property
     def kind(self) -> str:
-        """What it takes: "exact", "train" (a CPU will do), "gpu", or several of them."""
+        """What it needs: "exact", "train" (a CPU is enough), "gpu", or several of them."""
         kinds = ["exact"] if self.exact else []
         kinds += ["train"] if any(not part.gpu for part in self.trained) else []
         kinds += ["gpu"] if any(part.gpu for part in self.trained) else []

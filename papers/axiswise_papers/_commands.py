@@ -10,7 +10,7 @@ from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # they import PyTorch
     from axiswise.studies import Cost
-    from axiswise_papers._verify import Judged
+    from axiswise_papers._verify import ClaimResult
 
 MARKS = {
     "holds": "green",
@@ -36,7 +36,7 @@ def verify(
     results: Annotated[Path, typer.Option(help="Committed results, for claims that were run on a GPU.")] = Path(
         "results"
     ),
-    long: Annotated[bool, typer.Option("--long", help="Print every finding, not only the one that decides.")] = False,
+    long: Annotated[bool, typer.Option("--long", help="Print every finding, not only the most important one.")] = False,
     json: Annotated[Path | None, typer.Option("--json", help="Write verdicts and findings to this file.")] = None,
     publish: Annotated[
         Path | None, typer.Option(help="Copy verdicts and compact records here, for `axiswise gallery`.")
@@ -55,42 +55,42 @@ def verify(
         raise AxiswiseError(f"--scale must be one of {', '.join(SCALES)}. Got {scale!r}.")
     if publish is not None and claims:
         raise AxiswiseError(f"--publish keeps the verdicts of all claims together. Got {', '.join(claims)}.")
-    wanted = verification.chosen(CLAIMS, claims or [])
+    selected = verification.select_claims(CLAIMS, claims or [])
     console = Console(highlight=False, soft_wrap=True)
     folder = out or Path("runs") / f"verify-{scale}"
     settings = {"device": device, "workers": workers, "results": results if results.is_dir() else None}
-    judged = []
+    finished = []
     try:
         for each in verification.verify(
-            wanted, STUDIES, scale, folder, **settings, progress=shown_on(console), log=console.print
+            selected, STUDIES, scale, folder, **settings, progress=shown_on(console), log=console.print
         ):
-            judged.append(each)
+            finished.append(each)
             _show(console, each, long=long)
     except KeyboardInterrupt:
         raise interrupted() from None
-    counts = {verdict: sum(each.verdict == verdict for each in judged) for verdict in MARKS}
+    counts = {verdict: sum(each.verdict == verdict for each in finished) for verdict in MARKS}
     total = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    console.print(f"\n{len(judged)} claims: {total}")
+    console.print(f"\n{len(finished)} claims: {total}")
     about = {"command": " ".join(["axiswise verify", *(claims or []), f"--scale {scale} --device {device}"])}
     about |= {"scale": scale, "device": device}
     if publish is not None:
         from axiswise_papers._gallery import VERDICTS
-        from axiswise_papers._gallery import publish as copied
+        from axiswise_papers._gallery import publish as copy_records
 
-        trained = dict.fromkeys(part.study for claim in wanted for part in claim.trained)
-        for path in copied(folder, publish, list(trained)):
+        trained = dict.fromkeys(part.study for claim in selected for part in claim.trained)
+        for path in copy_records(folder, publish, list(trained)):
             console.print(f"records: {path}")
-        verification.write(publish / VERDICTS, judged, about)
+        verification.write(publish / VERDICTS, finished, about)
     if json is not None:
-        verification.write(json, judged, about)
+        verification.write(json, finished, about)
         console.print(f"verdicts: {json}")
-    unexpected = [each.claim.id for each in judged if not each.expected]
+    unexpected = [each.claim.id for each in finished if not each.expected]
     if unexpected:
         typer.echo(f"axiswise: claims that should hold do not: {', '.join(unexpected)}", err=True)
         raise typer.Exit(1)
 
 
-def _show(console: Console, each: "Judged", *, long: bool) -> None:
+def _show(console: Console, each: "ClaimResult", *, long: bool) -> None:
     """Prints a claim: what is published, what was found, and the verdict."""
     from rich.markup import escape
 

@@ -1,4 +1,4 @@
-"""What claims cost: their exact checks, and the studies that they rest on."""
+"""What claims cost: their exact checks, and the studies that they need."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from axiswise_papers._claim import Claim
 
 
 def claim_cost(claim: Claim, column: Literal["cpu", "gpu"]) -> Cost:
-    """What a claim costs alone: its exact checks, which no GPU takes part in, and every study that it rests on.
+    """What a claim costs alone: its exact checks, which run on the CPU, and every study that it needs.
 
     Arguments:
         claim: The claim.

@@ -9,25 +9,26 @@ from typing import Any, Literal, NamedTuple
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, StudyIncomplete
 from axiswise.population import Progress
-from axiswise.records import read_json, read_rows, records_files, versions, write_json
+from axiswise.records import read_json, versions, write_json
 from axiswise.studies import Scale
 from axiswise_papers._claim import Claim, Finding, Rows, Training
+from axiswise_papers._tables import rows_of
 
 FORMAT = "axiswise-verdicts-1"
 Verdict = Literal["holds", "holds corrected", "does not hold", "undecided", "not run here", "ran"]
-"""What is said of a claim; "ran" is all that the smoke scale can say of trained models."""
+"""What is decided about a claim; "ran" is all that the smoke scale can decide about trained models."""
 GPU, FAILED, NO_DATA = "needs a GPU", "could not be run", "needs data"
 
 
-class Judged(NamedTuple):
-    """A claim and what was found.
+class ClaimResult(NamedTuple):
+    """A claim with its verdict and findings.
 
     Arguments:
         claim: The claim.
-        verdict: What is said of it.
+        verdict: What is decided about it.
         findings: What it rests on.
-        seconds: Time it took: of exact checks, and of training and measuring the members it looks at.
-        notes: What was not run and why, and where records come from that were not made here.
+        seconds: Time of its exact checks, and of training and measuring the members that it needs.
+        notes: What was not run and why, and the origin of records that were not made here.
         expected: Whether the verdict is one that the claim should have at this scale.
     """
 
@@ -39,23 +40,23 @@ class Judged(NamedTuple):
     expected: bool
 
 
-def chosen(claims: Sequence[Claim], names: Sequence[str]) -> list[Claim]:
-    """The claims of those ids, or of papers whose ids begin so; all of them if none is named.
+def select_claims(claims: Sequence[Claim], names: Sequence[str]) -> list[Claim]:
+    """The claims with these ids, or of papers with these names; all of them if none is named.
 
     Example:
         >>> from axiswise_papers.ledger import CLAIMS
-        >>> [claim.id for claim in chosen(CLAIMS, ["sikka.prop1", "sikka.prop2"])]
+        >>> [claim.id for claim in select_claims(CLAIMS, ["sikka.prop1", "sikka.prop2"])]
         ['sikka.prop1', 'sikka.prop2']
     """
-    found = [claim for claim in claims if not names or any(_named(claim, name) for name in names)]
-    unknown = [name for name in names if not any(_named(claim, name) for claim in claims)]
+    found = [claim for claim in claims if not names or any(_has_name(claim, name) for name in names)]
+    unknown = [name for name in names if not any(_has_name(claim, name) for claim in claims)]
     if unknown:
         known = ", ".join(claim.id for claim in claims)
         raise AxiswiseError(f"Expected ids of claims, or of papers ({known}). Got {', '.join(unknown)}.")
     return found
 
 
-def _named(claim: Claim, name: str) -> bool:
+def _has_name(claim: Claim, name: str) -> bool:
     return claim.id == name or claim.id.partition(".")[0] == name
 
 
@@ -70,10 +71,10 @@ def verify(
     results: str | Path | None = None,
     progress: Progress | None = None,
     log: Callable[[str], None] = lambda line: None,
-) -> Iterator[Judged]:
+) -> Iterator[ClaimResult]:
     """Trains what the claims need, and judges them one after another.
 
-    The same call resumes: studies are kept in the folder, and exact checks are made again, which gives the same.
+    The same call resumes: finished runs are read from the folder; exact checks are repeated, with the same findings.
 
     Arguments:
         claims: The claims.
@@ -81,10 +82,10 @@ def verify(
         scale: "smoke" (everything runs, trained claims are not judged), "default" or "paper".
         out: Folder for the studies, one each.
         device: Where to train. On a CPU, claims that need a GPU are judged by `results` or not at all.
-        workers: Processes, as for `engines.conduct`.
+        workers: Processes, as for `engines.run_study`.
         results: Folder of committed results, for claims that were run on a GPU.
-        progress: Told how far the training of a study is.
-        log: Told what begins.
+        progress: Receives how far the training of a study is.
+        log: Receives a line as each study starts.
     """
     out, results = Path(out), Path(results) if results is not None else None
     problems: dict[str, str] = {}
@@ -98,11 +99,11 @@ def verify(
             problems[name] = str(error)
             log(f"{name}: {error}")
     for claim in claims:
-        yield _judged(claim, scale, out, device, results, problems)
+        yield _judge(claim, scale, out, device, results, problems)
 
 
 def _needed(claims: Iterable[Claim], scale: Scale, device: str) -> list[str]:
-    """The studies that must be conducted here, each once."""
+    """The studies that must be run here, each once."""
     parts = (part for claim in claims for part in claim.trained)
     return list(dict.fromkeys(part.study for part in parts if _runs_here(part, scale, device)))
 
@@ -111,9 +112,9 @@ def _runs_here(part: Training, scale: Scale, device: str) -> bool:
     return scale == "smoke" or not part.gpu or device != "cpu"
 
 
-def _judged(
+def _judge(
     claim: Claim, scale: Scale, out: Path, device: str, results: Path | None, problems: Mapping[str, str]
-) -> Judged:
+) -> ClaimResult:
     began = time.perf_counter()
     findings, notes = list(claim.exact()) if claim.exact else [], []
     seconds = time.perf_counter() - began if claim.exact else 0.0
@@ -121,13 +122,13 @@ def _judged(
     for part in claim.trained:
         folder = out / part.study
         if not _runs_here(part, scale, device):
-            kept = results / part.results if results is not None and part.results else None
-            if kept is None or not kept.is_dir():
+            committed = results / part.results if results is not None and part.results else None
+            if committed is None or not committed.is_dir():
                 notes.append(f"{part.study}: {GPU}")
                 absent = True
                 continue
-            folder = kept
-            notes.append(f"{part.study}: from {kept}, {_made_on(kept)}")
+            folder = committed
+            notes.append(f"{part.study}: from {committed}, {_made_on(committed)}")
         if part.study in problems:
             notes.append(f"{part.study} {FAILED}: {problems[part.study]}")
             absent = True
@@ -138,15 +139,15 @@ def _judged(
             absent = True
             continue
         seconds += _time(rows)
-        judged = list(part.judge(rows))
+        found = list(part.judge(rows))
         if scale != "smoke":
-            findings += judged
+            findings += found
     return _verdict(claim, scale, findings, seconds, notes, absent=absent)
 
 
 def _verdict(
     claim: Claim, scale: Scale, findings: Sequence[Finding], seconds: float, notes: Sequence[str], *, absent: bool
-) -> Judged:
+) -> ClaimResult:
     decisions = {finding.decision for finding in findings}
     broken = any(FAILED in note for note in notes)
     if "contradicted" in decisions:
@@ -160,22 +161,7 @@ def _verdict(
     expected = not broken and (verdict not in ("does not hold", "undecided") or bool(claim.falls_short))
     if scale == "smoke" and any(finding.decision != "holds" for finding in findings):
         expected = False
-    return Judged(claim, verdict, tuple(findings), seconds, tuple(notes), expected)
-
-
-def rows_of(folder: Path, groups: Sequence[str] = ()) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a study's folder by run; only of runs of those groups, if any are named.
-
-    Arguments:
-        folder: The study's folder, or a compact copy of it.
-        groups: Parts of the names of runs before their slash.
-    """
-    found = {}
-    for name, path in records_files(folder).items():
-        if not groups or name.partition("/")[0] in groups:
-            last = {(row["member"], row["measure"]): row for row in read_rows(path)}
-            found[name] = list(last.values())
-    return found
+    return ClaimResult(claim, verdict, tuple(findings), seconds, tuple(notes), expected)
 
 
 def _time(rows: Rows) -> float:
@@ -197,25 +183,25 @@ def _skipped(folder: Path) -> str:
     return "; ".join(dict.fromkeys(skipped.values())) or "no records"
 
 
-def summary(judged: Judged) -> str:
-    """What was found, in a line: the finding that says most.
+def summary(result: ClaimResult) -> str:
+    """What was found, in a line: the most important finding.
 
     Example:
         >>> from axiswise_papers._claim import within
         >>> from axiswise_papers.ledger import CLAIMS
         >>> found = (within("first", 1e-15, 1e-12), within("second", 5e-13, 1e-12))
-        >>> summary(Judged(CLAIMS[0], "holds", found, 0.1, (), True))
+        >>> summary(ClaimResult(CLAIMS[0], "holds", found, 0.1, (), True))
         'second: 5e-13, at most 1e-12 (1 more)'
     """
-    if not judged.findings:
-        return "; ".join(judged.notes)
-    shown, *_ = by_weight(judged.findings)
-    more = len(judged.findings) - 1
+    if not result.findings:
+        return "; ".join(result.notes)
+    shown, *_ = by_weight(result.findings)
+    more = len(result.findings) - 1
     return f"{shown.what}: {phrase(shown)}" + (f" ({more} more)" if more else "")
 
 
 def by_weight(findings: Sequence[Finding]) -> list[Finding]:
-    """Findings by what they say: what is contradicted, what is undecided, intervals, then exact ones near their limit.
+    """Findings by importance: what is contradicted, what is undecided, intervals, then exact ones near their limit.
 
     Example:
         >>> exact = Finding("exact", "at most 1", 0.5, math.nan, math.nan, "holds")
@@ -259,13 +245,13 @@ def _tightness(finding: Finding) -> float:
         return -1.0
 
 
-def write(path: str | Path, judged: Sequence[Judged], about: Mapping[str, Any]) -> None:
+def write(path: str | Path, claims: Sequence[ClaimResult], about: Mapping[str, Any]) -> None:
     """Writes verdicts and findings to a JSON file, atomically.
 
     Arguments:
         path: The file.
-        judged: The claims.
-        about: What made it: the command, the scale, the device.
+        claims: The claims with their verdicts.
+        about: How they were made: the command, the scale, the device.
     """
     write_json(
         Path(path),
@@ -287,7 +273,7 @@ def write(path: str | Path, judged: Sequence[Judged], about: Mapping[str, Any]) 
                     "notes": list(each.notes),
                     "findings": [_plain(finding) for finding in each.findings],
                 }
-                for each in judged
+                for each in claims
             ],
         },
     )

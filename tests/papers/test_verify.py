@@ -14,7 +14,8 @@ from axiswise.records import read_json
 from axiswise.statistics import mean_interval
 from axiswise.studies import Run
 from axiswise_papers._claim import Claim, Erratum, Training, below, true, within
-from axiswise_papers._verify import chosen, rows_of, summary, verify, write
+from axiswise_papers._tables import rows_of
+from axiswise_papers._verify import select_claims, summary, verify, write
 
 WRONG = Erratum("eq 1", "minus", "plus", "1 + 1 = 2", "tests/papers/test_verify.py::test_verdicts")
 
@@ -127,12 +128,12 @@ def test_rows_may_be_of_some_runs_only(tmp_path):
 
 def test_claims_are_chosen_by_id_or_paper():
     claims = [claim(id=name, exact=list) for name in ("a.one", "a.two", "b.one")]
-    assert [each.id for each in chosen(claims, [])] == ["a.one", "a.two", "b.one"]
-    assert [each.id for each in chosen(claims, ["b.one", "a"])] == ["a.one", "a.two", "b.one"]
+    assert [each.id for each in select_claims(claims, [])] == ["a.one", "a.two", "b.one"]
+    assert [each.id for each in select_claims(claims, ["b.one", "a"])] == ["a.one", "a.two", "b.one"]
     with pytest.raises(
         AxiswiseError, match=r"Expected ids of claims, or of papers \(a.one, a.two, b.one\). Got c, a.tw"
     ):
-        chosen(claims, ["a", "c", "a.tw"])
+        select_claims(claims, ["a", "c", "a.tw"])
 
 
 def test_a_summary_shows_what_fails_first(tmp_path):

@@ -3,20 +3,19 @@
 The paper prints no measured numbers, so that rules are directions and bounds of ours. They were fixed before the first
 run at the default scale and have not changed since. Pilots of two to four seeds came before, to choose steps and rates;
 the bounds on the encoder law, and the reading of Figure 2's "means of neighbours" as being drawn towards them, which
-need not merge points, were chosen with these in sight. What changed after a first run are networks and steps of `bent`,
-as its docstring tells. Every difference is paired by seed, and every interval is Student's t over ten seeds.
+need not merge points, were chosen after these. What changed after a first run are networks and steps of `bent`,
+as its docstring explains. Every difference is paired by seed, and every interval is Student's t over ten seeds.
 """
 
 import math
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from axiswise.statistics import Interval, compare_paired, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
+from axiswise_papers._tables import read_published, values
 from axiswise_papers.allen2024 import exact
 from axiswise_papers.allen2024.studies import (
     BENT_NOISES,
@@ -33,7 +32,7 @@ Values = Mapping[int, float]
 
 
 class Printed(NamedTuple):
-    """What the caption of Figure 2 says of one β."""
+    """The caption of Figure 2 on one β."""
 
     place: str
     beta: float
@@ -47,16 +46,15 @@ def published() -> list[Printed]:
         >>> [cell.beta for cell in published()]
         [0.55, 2.2, 3.8, 60.0]
     """
-    text = files("axiswise_papers.allen2024").joinpath("published.toml").read_text("utf-8")
-    return [Printed(**cell) for cell in tomllib.loads(text)["figure_2"]]
+    return [Printed(**cell) for cell in read_published("allen2024")["figure_2"]]
 
 
 def judge_lvae(rows: Rows) -> Iterator[Finding]:
     """Linear VAEs against PPCA with R = I, and against those whose posterior may have a full covariance."""
-    columns = _values(rows, "linear/distinct", "principal")
-    free = _values(rows, "linear/full", "principal")
-    gap = _values(rows, "linear/distinct", "side_by_side")
-    variances = _values(rows, "linear/distinct", "principal", "variances")
+    columns = values(rows, "linear/distinct", "principal")
+    free = values(rows, "linear/full", "principal")
+    gap = values(rows, "linear/distinct", "side_by_side")
+    variances = values(rows, "linear/distinct", "principal", "variances")
     yield below("distance of columns from ± those of PPCA, relative", _mean(columns), 0.05)
     yield below("|log| of posterior variances over σ²/λ", _mean(variances), 0.05)
     yield above("ELBO less the maximal log-likelihood, nats", _mean(gap), -0.01)
@@ -65,9 +63,9 @@ def judge_lvae(rows: Rows) -> Iterator[Finding]:
 
 def judge_ident(rows: Rows) -> Iterator[Finding]:
     """Linear mixings with distinct and equal singular values; noise hides a known share of each source."""
-    columns = {name: _values(rows, f"linear/{name}", "recovery", "columns") for name in ("distinct", "equal")}
-    sources = {name: _values(rows, f"linear/{name}", "recovery") for name in ("distinct", "untwisted", "equal")}
-    turned = {name: _values(rows, f"linear/{name}", "recovery", "turned") for name in ("distinct", "equal")}
+    columns = {name: values(rows, f"linear/{name}", "recovery", "columns") for name in ("distinct", "equal")}
+    sources = {name: values(rows, f"linear/{name}", "recovery") for name in ("distinct", "untwisted", "equal")}
+    turned = {name: values(rows, f"linear/{name}", "recovery", "turned") for name in ("distinct", "equal")}
     ceiling = ceiling_of("distinct")
     yield below("distinct s: distance of columns from ± s_i u_i, relative", _mean(columns["distinct"]), 0.1)
     yield above(f"distinct s: |corr| with Vᵀz, of {ceiling:.3f}", _mean(turned["distinct"]), ceiling - 0.02)
@@ -83,7 +81,7 @@ def judge_ident(rows: Rows) -> Iterator[Finding]:
 
 def judge_bent_ident(rows: Rows) -> Iterator[Finding]:
     """A bent map with orthogonal columns, as the noise falls."""
-    found = [_values(rows, f"bent/straight-{noise}", "turned_recovery") for noise in BENT_NOISES]
+    found = [values(rows, f"bent/straight-{noise}", "turned_recovery") for noise in BENT_NOISES]
     for more, less, wide, narrow in zip(BENT_NOISES, BENT_NOISES[1:], found, found[1:], strict=False):
         yield above(f"|corr| with z at σ = {less}, less that at {more}", _difference(narrow, wide), 0.0)
     yield above(f"|corr| with z at σ = {BENT_NOISES[-1]}", _mean(found[-1]), 0.95)
@@ -91,9 +89,9 @@ def judge_bent_ident(rows: Rows) -> Iterator[Finding]:
 
 def judge_necessity(rows: Rows) -> Iterator[Finding]:
     """The map after a rotation: Rz is found, as well as z is without it."""
-    turned = _values(rows, "bent/turned", "turned_recovery", "turned")
-    sources = _values(rows, "bent/turned", "turned_recovery")
-    straight = _values(rows, f"bent/straight-{BENT_NOISES[0]}", "turned_recovery")
+    turned = values(rows, "bent/turned", "turned_recovery", "turned")
+    sources = values(rows, "bent/turned", "turned_recovery")
+    straight = values(rows, f"bent/straight-{BENT_NOISES[0]}", "turned_recovery")
     yield above("f = g∘R: |corr| with Rz, less that with z", _difference(turned, sources), 0.0)
     yield above("|corr| with Rz, less that with z for f = g", _difference(turned, straight), -0.02)
 
@@ -102,13 +100,13 @@ def judge_detelbo(rows: Rows) -> Iterator[Finding]:
     """The gap to the sampled ELBO, in shares of the divergence, and the deterministic ELBO as an objective."""
     shares = []
     for noise in BENT_NOISES:
-        gap, kl = (_values(rows, f"bent/straight-{noise}", SAMPLED, part) for part in ("gap", "kl"))
+        gap, kl = (values(rows, f"bent/straight-{noise}", SAMPLED, part) for part in ("gap", "kl"))
         shares.append({seed: abs(gap[seed]) / kl.get(seed, math.nan) for seed in gap})
         yield below(f"|deterministic − sampled ELBO| / KL at σ = {noise}", _mean(shares[-1]), SHARE)
     yield below(f"that at σ = {BENT_NOISES[-1]}, less at {BENT_NOISES[0]}", _difference(shares[-1], shares[0]), 0.0)
     wide = f"bent/straight-{BENT_NOISES[0]}"
-    kl = _values(rows, wide, SAMPLED, "kl")
-    ours, usual = (_values(rows, run, SAMPLED, "sampled") for run in ("bent/deterministic", wide))
+    kl = values(rows, wide, SAMPLED, "kl")
+    ours, usual = (values(rows, run, SAMPLED, "sampled") for run in ("bent/deterministic", wide))
     lost = {seed: (ours[seed] - usual.get(seed, math.nan)) / kl.get(seed, math.nan) for seed in ours}
     yield above("sampled ELBO of models trained by it, less of those by sampling, / KL", _mean(lost), -SHARE)
 
@@ -116,17 +114,17 @@ def judge_detelbo(rows: Rows) -> Iterator[Finding]:
 def judge_sigma(rows: Rows) -> Iterator[Finding]:
     """The encoder law, and orthogonality beside a posterior of full covariance, on bent data."""
     for noise in BENT_NOISES:
-        law = _values(rows, f"bent/straight-{noise}", "encoder_law")
+        law = values(rows, f"bent/straight-{noise}", "encoder_law")
         yield below(f"|log| of variances over those of the law, σ = {noise}", _mean(law), 0.2)
-    diagonal = _values(rows, f"bent/straight-{BENT_NOISES[0]}", "encoder_law", "off_diagonal")
-    full = _values(rows, "bent/full", "encoder_law", "off_diagonal")
+    diagonal = values(rows, f"bent/straight-{BENT_NOISES[0]}", "encoder_law", "off_diagonal")
+    full = values(rows, "bent/full", "encoder_law", "off_diagonal")
     yield below("off-diagonal share of DᵀD, less that with a full covariance", _difference(diagonal, full), 0.0)
 
 
 def judge_linear_sigma(rows: Rows) -> Iterator[Finding]:
     """The same for linear VAEs, where it is exact."""
-    law = _values(rows, "linear/distinct", "encoder_law")
-    diagonal, full = (_values(rows, f"linear/{name}", "encoder_law", "off_diagonal") for name in ("distinct", "full"))
+    law = values(rows, "linear/distinct", "encoder_law")
+    diagonal, full = (values(rows, f"linear/{name}", "encoder_law", "off_diagonal") for name in ("distinct", "full"))
     yield below("linear: |log| of variances over those of the law", _mean(law), 0.05)
     yield below("linear: off-diagonal share, less that with a full covariance", _difference(diagonal, full), 0.0)
 
@@ -138,7 +136,7 @@ def judge_linear_localpca(rows: Rows) -> Iterator[Finding]:
         for part in ("vae", "ppca")
     ]
     apart = {seed: float(np.abs(terms[0][seed] - terms[1][seed]).max()) for seed in terms[0]}
-    total = _values(rows, "linear/distinct", "side_by_side")
+    total = values(rows, "linear/distinct", "side_by_side")
     yield below("linear VAE and PPCA: largest difference of a term, nats", _mean(apart), 0.05)
     yield above("linear VAE less PPCA, nats", _mean(total), -0.01)
 
@@ -147,8 +145,8 @@ def judge_bent_localpca(rows: Rows) -> Iterator[Finding]:
     """On bent data the VAE gains, and its variances follow the Jacobian of each point, not a constant one."""
     for noise in BENT_NOISES:
         run = f"bent/straight-{noise}"
-        local, constant = (_values(rows, run, "side_by_side", law) for law in ("local_law", "constant_law"))
-        yield above(f"VAE less PPCA at σ = {noise}, nats", _mean(_values(rows, run, "side_by_side")), 0.0)
+        local, constant = (values(rows, run, "side_by_side", law) for law in ("local_law", "constant_law"))
+        yield above(f"VAE less PPCA at σ = {noise}, nats", _mean(values(rows, run, "side_by_side")), 0.0)
         yield below(f"deviation from (8), less that with a constant D, σ = {noise}", _difference(local, constant), 0.0)
 
 
@@ -167,15 +165,15 @@ def judge_thm3(rows: Rows) -> Iterator[Finding]:
 def judge_fig2(rows: Rows) -> Iterator[Finding]:
     """Distances to points, centres and the centroid, and the number of distinct reconstructions."""
     count, point, centre, centroid = (
-        {beta: _values(rows, "circles", "reconstructions", part, beta=beta) for beta in (0.55, 2.2, 3.8, 12.0, 60.0)}
+        {beta: values(rows, "circles", "reconstructions", part, beta=beta) for beta in (0.55, 2.2, 3.8, 12.0, 60.0)}
         for part in (None, "to_point", "to_centre", "to_centroid")
     )
     for low, high in ((0.55, 2.2), (2.2, 3.8), (3.8, 60.0)):
-        told = f"distance from points at β = {high:g}, less at {low:g}"
-        yield above(told, _difference(point[high], point[low]), 0.0, published=_place(high))
+        what = f"distance from points at β = {high:g}, less at {low:g}"
+        yield above(what, _difference(point[high], point[low]), 0.0, published=_place(high))
     for low, high in ((0.55, 2.2), (2.2, 3.8)):
-        told = f"distance from circles' centres at β = {high:g}, less at {low:g}"
-        yield below(told, _difference(centre[high], centre[low]), 0.0, published=_place(high))
+        what = f"distance from circles' centres at β = {high:g}, less at {low:g}"
+        yield below(what, _difference(centre[high], centre[low]), 0.0, published=_place(high))
     fewer = _difference(count[3.8], count[0.55])
     yield below("distinct reconstructions at β = 3.8, less at 0.55", fewer, 0.0, published=_place(3.8))
     nearer = _difference(centre[12.0], point[12.0])
@@ -190,17 +188,17 @@ def judge_cor31(rows: Rows) -> Iterator[Finding]:
     for name in ("linear", "mlp"):
         run = f"collapse/{name}"
         for beta in COLLAPSE_BETAS:
-            found, expected = (_values(rows, run, "active_units", part, beta=beta) for part in (None, "expected"))
+            found, expected = (values(rows, run, "active_units", part, beta=beta) for part in (None, "expected"))
             off = {seed: abs(found[seed] - expected.get(seed, math.nan)) for seed in found}
             yield below(f"{name}, β = {beta:g}: active latents, off from #(λ > βσ²)", _mean(off), 0.5)
-        kept, lost = (_values(rows, run, "active_units", "total", beta=beta) for beta in COLLAPSE_BETAS[-2:])
-        told = f"{name}: KL at β = {COLLAPSE_BETAS[-2]:g}, less at {COLLAPSE_BETAS[-1]:g}"
-        yield above(told, _difference(kept, lost), 0.0)
+        before, after = (values(rows, run, "active_units", "total", beta=beta) for beta in COLLAPSE_BETAS[-2:])
+        what = f"{name}: KL at β = {COLLAPSE_BETAS[-2]:g}, less at {COLLAPSE_BETAS[-1]:g}"
+        yield above(what, _difference(before, after), 0.0)
 
 
 def judge_plateau(rows: Rows) -> Iterator[Finding]:
     """Slopes at the codes of data against slopes between them, with few and with many data."""
-    few, many = (_values(rows, f"plateau/{name}", "slopes") for name in ("few", "many"))
+    few, many = (values(rows, f"plateau/{name}", "slopes") for name in ("few", "many"))
     yield below("six points: log slope at codes over slope between", _mean(few), 0.0)
     yield below("that less the same of sixty points", _difference(few, many), 0.0)
 
@@ -217,14 +215,14 @@ def ceiling_of(spectrum: str) -> float:
 
 
 def path_distances(rows: Rows, first: str, second: str) -> dict[int, dict[int, float]]:
-    """Largest difference of what two runs keep, relative to the largest number, by steps and seed."""
-    kept = {
+    """Largest difference of the outputs of two runs, relative to the largest number, by steps and seed."""
+    outputs = {
         run: {(row["steps"], row["seed"]): row["detail"].get("numbers") for row in rows.get(run, ())}
         for run in (first, second)
     }
     found: dict[int, dict[int, float]] = {}
-    for (steps, seed), numbers in kept[first].items():
-        other = kept[second].get((steps, seed))
+    for (steps, seed), numbers in outputs[first].items():
+        other = outputs[second].get((steps, seed))
         known = numbers is not None and other is not None
         one, two = np.array(numbers, dtype=float), np.array(other, dtype=float)
         found.setdefault(steps, {})[seed] = float(np.abs(one - two).max() / np.abs(two).max()) if known else math.nan
@@ -233,18 +231,6 @@ def path_distances(rows: Rows, first: str, second: str) -> dict[int, dict[int, f
 
 def _rows(rows: Rows, run: str, measure: str = "side_by_side") -> Iterable[Mapping[str, Any]]:
     return [row for row in rows.get(run, ()) if row["measure"] == measure]
-
-
-def _values(
-    rows: Rows, run: str, measure: str, detail: str | None = None, *, beta: float | None = None
-) -> dict[int, float]:
-    """Values of a measure by seed, or of a field of its detail; missing ones are NaN, and so is an absent run."""
-    found = {}
-    for row in _rows(rows, run, measure):
-        if beta is None or row["hyperparameters"].get("beta") == beta:
-            value = row["value"] if detail is None else row["detail"].get(detail)
-            found[row["seed"]] = math.nan if value is None else float(value)
-    return found
 
 
 def _mean(values: Values) -> Interval:
@@ -280,7 +266,7 @@ CLAIMS: tuple[Claim, ...] = (
         "allen.lvae",
         "a linear VAE with diagonal posterior is probabilistic PCA (PPCA) with R = I",
         "W_LVAE = U(S − σ²I)^½ up to sign and order (after eq 4)",
-        "the ELBO touches the likelihood at signed permutations only; trained columns and variances lie within 5 % of "
+        "the ELBO touches the likelihood at signed permutations only; trained columns and variances are within 5 % of "
         "PPCA's, the ELBO within 0.01 nats of the likelihood, and columns nearer than with a full covariance",
         exact=exact.lvae,
         trained=(Training("allen2024.linear", judge_lvae, ("linear",)),),
@@ -336,7 +322,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "allen.sigma",
-        "posterior variances are those that the decoder's slope asks for, and columns become orthogonal",
+        "posterior variances are those that the decoder's slope implies, and columns become orthogonal",
         "eq 7: Σ⁻¹ = I + DᵀA²D/β, hence orthogonal columns",
         "1/σ_j² = 1 + [DᵀA²D]_jj/β at the maximum to 1e-7; trained: within 20 % (linear: 5 %); the off-diagonal share "
         "of DᵀD below that of VAEs with a full covariance",
@@ -456,7 +442,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "allen.thm45",
-        "a diagonal posterior wants a diagonal Hessian",
+        "a diagonal posterior favours a diagonal Hessian",
         "Theorem 4: maximal iff V_H = I; Theorem 5: the same with Σ as a function of H",
         "Σ fixed: the order-matching signed permutation is best and others stationary; Σ adapted: equality for every "
         "signed permutation, and for no rotation of 2,000",

@@ -55,16 +55,13 @@ from axiswise.optimizers import SGD, Adam, Optimizer
 from axiswise.population import Member, train
 from axiswise.shapes import Tensor
 from axiswise_papers._claim import Finding, true, within
+from axiswise_papers._numbers import largest, normals, orthonormal, quadrature, rotation_by
 
 BETA = 3.0  # of theorem 3
 NARROW, WIDE = Gaussian(0.5), Gaussian(0.5 * math.sqrt(BETA))  # noise σ² and βσ²
 
 
-def _normals(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-FIRST, SECOND = _normals(9, 2, seed=1), 0.5 * _normals(6, 9, seed=2)  # weights of decoders that are no optimum
+FIRST, SECOND = normals(9, 2, seed=1), 0.5 * normals(6, 9, seed=2)  # weights of decoders that are not at an optimum
 
 
 def ppca() -> Iterator[Finding]:
@@ -74,26 +71,26 @@ def ppca() -> Iterator[Finding]:
 
     Equation 4 prints the covariance as R S Rᵀ.
     """
-    x = LinearGaussian(4.0 * _normals(6, 3), 0.5).sample(400).x
+    x = LinearGaussian(4.0 * normals(6, 3), 0.5).sample(400).x
     x = x - x.mean(0)
     covariance = x.T @ x / len(x)  # XXᵀ/n
-    turn, noise = _orthonormal(3, 3), 0.4
+    turn, noise = orthonormal(3, 3), 0.4
     values, vectors = (part.flip(-1) for part in torch.linalg.eigh(covariance))
     S, U = values[:3], vectors[:, :3]
     found = probabilistic_pca(covariance, 3, turn, noise)
     closed = U @ torch.diag((S - noise).clamp(min=0).sqrt()) @ turn
-    yield within("W Wᵀ against U (S − σ²I)₊^½ R", _largest(found.decoder @ found.decoder.T - closed @ closed.T), 1e-12)
+    yield within("W Wᵀ against U (S − σ²I)₊^½ R", largest(found.decoder @ found.decoder.T - closed @ closed.T), 1e-12)
     right = noise * turn.T @ torch.diag(1 / S) @ turn
-    yield within("posterior covariance against σ²RᵀS⁻¹R", _largest(found.posterior.covariance - right), 1e-13)
+    yield within("posterior covariance against σ²RᵀS⁻¹R", largest(found.posterior.covariance - right), 1e-13)
     printed = turn @ torch.diag(S) @ turn.T
-    yield true("as printed, R S Rᵀ is another matrix (eq 4)", _largest(found.posterior.covariance - printed) > 1.0)
+    yield true("as printed, R S Rᵀ is another matrix (eq 4)", largest(found.posterior.covariance - printed) > 1.0)
     likelihoods, covariances, turned = [], [], []
     for given in (None, noise):
         best = probabilistic_pca(covariance, 3, noise=given)
         for seed in range(2):
             fitted = expectation_maximisation(x, 3, given, seed=seed)
             likelihoods.append(float(fitted.log_likelihood - best.log_likelihood))
-            covariances.append(_largest(fitted.covariance - best.covariance) / _largest(best.covariance))
+            covariances.append(largest(fitted.covariance - best.covariance) / largest(best.covariance))
         rotated = probabilistic_pca(covariance, 3, turn, given)
         turned.append(float(rotated.log_likelihood - best.log_likelihood))
     yield within("likelihood of EM against the maximum", _most(likelihoods), 1e-11)
@@ -106,13 +103,13 @@ def lvae() -> Iterator[Finding]:
 
     .. math:: W_{\text{LVAE}} = U (S - \sigma^2 I)_+^{1/2}
     """
-    covariance, noise = LinearGaussian(2.0 * _normals(6, 3), 0.5).covariance, 0.4
+    covariance, noise = LinearGaussian(2.0 * normals(6, 3), 0.5).covariance, 0.4
     vae = beta_vae_optimum(covariance, 3, 1.0, noise)
     plain = probabilistic_pca(covariance, 3, noise=noise)
-    yield within("decoder against PPCA's with R = I", _largest(vae.decoder - plain.decoder), 1e-13)
-    yield within("encoder against PPCA's posterior mean", _largest(vae.encoder - plain.posterior.weights), 1e-13)
+    yield within("decoder against PPCA's with R = I", largest(vae.decoder - plain.decoder), 1e-13)
+    yield within("encoder against PPCA's posterior mean", largest(vae.encoder - plain.posterior.weights), 1e-13)
     spread = torch.diag(vae.variances) - plain.posterior.covariance
-    yield within("posterior covariance against PPCA's", _largest(spread), 1e-13)
+    yield within("posterior covariance against PPCA's", largest(spread), 1e-13)
     least = plain.log_likelihood - beta_objective(covariance, vae, 1.0)
     yield within("likelihood less ELBO", abs(least.item()), 1e-12)
 
@@ -122,7 +119,7 @@ def lvae() -> Iterator[Finding]:
         return float(other.log_likelihood - beta_objective(covariance, best, 1.0))
 
     yield within("the same at all signed permutations", _most([gap(turn) for turn in signed_permutations(3)]), 1e-12)
-    gaps = [gap(_orthonormal(3, 3, seed=seed)) for seed in range(10)]
+    gaps = [gap(orthonormal(3, 3, seed=seed)) for seed in range(10)]
     yield true("at ten other rotations the ELBO stays below", min(gaps) > 1e-3, rule="by more than 1e-3 nats")
 
 
@@ -135,13 +132,13 @@ def detelbo() -> Iterator[Finding]:
     Equations 5 and 15 close the bracket after tr Σ, and so give log|Σ| + d neither its weight nor its sign. Appendix
     A.4 leaves out (1 − x)ᵀ log(1 − s) of the Bernoulli likelihood.
     """
-    x, scale = _normals(5, 3), 0.6
+    x, scale = normals(5, 3), 0.6
     for beta in (3.0, 2.0):
         objective = DeterministicELBO(beta=beta)
         networks = _networks(objective, linear(3, 2, likelihood=Gaussian(scale)))
         loss = objective.loss(networks, Batch(x, torch.arange(5), 5), {}, torch.tensor(0.0)).total
         q = networks.encode(x)
-        nodes, weights = _quadrature(2, 4)
+        nodes, weights = quadrature(2, 4)
         z = q.mean + q.variance.sqrt() * nodes[:, None]
         decoded = networks.decode(z.flatten(0, 1)).unflatten(0, z.shape[:2])
         expected = (weights[:, None] * reference.Normal(decoded, scale).log_prob(x).sum(-1)).sum(0)
@@ -150,8 +147,8 @@ def detelbo() -> Iterator[Finding]:
         yield within(f"loss against the ELBO, β = {beta:g}", abs(off.item()), 1e-12)
         squares, entropy = (q.mean.square() + q.variance).sum(-1), q.variance.log().sum(-1) + 2
         printed = expected - beta / 2 * squares - entropy
-        told = "the bracket closed too early" if beta != 2.0 else "its sign also where β / 2 = 1"
-        yield true(f"as printed in (5) and (15), it is not: {told}", bool(abs(loss + printed.mean()) > 0.1))
+        error = "the bracket closed too early" if beta != 2.0 else "its sign also where β / 2 = 1"
+        yield true(f"as printed in (5) and (15), it is not: {error}", bool(abs(loss + printed.mean()) > 0.1))
 
     objective, beta = DeterministicELBO(beta=0.5), 0.5
     networks = _networks(objective, mlp(3, 2, encoder=(4,), decoder=(5,), likelihood=Bernoulli()))
@@ -174,9 +171,9 @@ def taylor() -> Iterator[Finding]:
 
     With the Gauss–Newton form of the Hessian it is O(‖Σ‖) unless reconstructions are exact. (A.2 says 4th order, in ε.)
     """
-    mean, shape = _normals(1, 2), torch.tensor([1.0, 0.5], dtype=torch.float64)
-    nodes, weights = _quadrature(2, 12)
-    observation = _normals(1, 6, seed=4).sigmoid()
+    mean, shape = normals(1, 2), torch.tensor([1.0, 0.5], dtype=torch.float64)
+    nodes, weights = quadrature(2, 12)
+    observation = normals(1, 6, seed=4).sigmoid()
     for likelihood in (Gaussian(0.7), Bernoulli()):
 
         def errors(x: Tensor, form: str, likelihood: Gaussian | Bernoulli = likelihood) -> Callable[[float], float]:
@@ -217,7 +214,7 @@ def hessian() -> Iterator[Finding]:
 
     against automatic differentiation. The second term vanishes almost everywhere for piecewise linear decoders only.
     """
-    codes, x = _normals(4, 2), _normals(4, 6, seed=5).sigmoid()
+    codes, x = normals(4, 2), normals(4, 6, seed=5).sigmoid()
     cases: dict[str, tuple[Likelihood, Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
         "Gaussian": (Gaussian(0.4), _tanh_decoder, lambda z: _tanh_decoder(z) / 0.16),
         "Bernoulli": (Bernoulli(), lambda z: _tanh_decoder(z).sigmoid(), _tanh_decoder),
@@ -232,9 +229,9 @@ def hessian() -> Iterator[Finding]:
         expected = vmap(torch.func.hessian(log_density))(codes, x)
         in_means = hessian_of(to_mean, codes, x, likelihood)
         in_natural = hessian_of(to_natural, codes, x, likelihood, parametrisation="natural")
-        for told, terms in (("means", in_means), ("natural parameters", in_natural)):
-            yield within(f"{name}, in {told}", _largest(terms.gauss_newton + terms.residual - expected), 1e-11)
-        yield within(f"{name}, residual terms of the two", _largest(in_means.residual - in_natural.residual), 1e-11)
+        for parameters, terms in (("means", in_means), ("natural parameters", in_natural)):
+            yield within(f"{name}, in {parameters}", largest(terms.gauss_newton + terms.residual - expected), 1e-11)
+        yield within(f"{name}, residual terms of the two", largest(in_means.residual - in_natural.residual), 1e-11)
     kinked = residual_share(_relu_decoder, codes, x, Gaussian(0.4)).score
     yield within("share of the residual term for a ReLU decoder", kinked.item(), 0.0)
     smooth = residual_share(_tanh_decoder, codes, x, Gaussian(0.4)).score.item()
@@ -248,7 +245,7 @@ def sigma() -> Iterator[Finding]:
 
     Equation 7 is that of a full covariance, where it is stationary, too.
     """
-    codes = _normals(3, 2)
+    codes = normals(3, 2)
     for likelihood, beta in itertools.product((Gaussian(0.4), Bernoulli()), (0.5, 3.0)):
 
         def decode(z: Tensor, likelihood: Gaussian | Bernoulli = likelihood) -> Tensor:
@@ -267,20 +264,20 @@ def sigma() -> Iterator[Finding]:
         solved = scipy.optimize.minimize(lost, np.zeros(6), jac=True, method="BFGS", options={"gtol": 1e-12})
         variance = torch.from_numpy(np.exp(solved.x)).reshape(3, 2)
         found = encoder_law(jacobians, variance, likelihood, beta, decode, codes)
-        told = f"{type(likelihood).__name__}, β = {beta:g}"
+        case = f"{type(likelihood).__name__}, β = {beta:g}"
         # The root of rounding, where BFGS stops.
-        yield within(f"{told}: deviation of the best variances from the law", found.score.item(), 1e-7)
+        yield within(f"{case}: deviation of the best variances from the law", found.score.item(), 1e-7)
         share = found.off_diagonal.item()
-        yield true(f"{told}: although columns are not orthogonal", share > 0.05, rule="off-diagonal share above 0.05")
+        yield true(f"{case}: although columns are not orthogonal", share > 0.05, rule="off-diagonal share above 0.05")
         if isinstance(likelihood, Gaussian):
             orthogonal = jacobians @ torch.linalg.svd(jacobians, full_matrices=False)[2].mT
             law = encoder_law(orthogonal, torch.ones(3, 2).double(), likelihood, beta)
-            yield within(f"{told}: off-diagonal share of orthogonal columns", law.off_diagonal.item(), 1e-14)
-    information, beta = fisher_information(_normals(1, 6, 3), Gaussian(0.5))[0], 2.0
+            yield within(f"{case}: off-diagonal share of orthogonal columns", law.off_diagonal.item(), 1e-14)
+    information, beta = fisher_information(normals(1, 6, 3), Gaussian(0.5))[0], 2.0
     covariance = torch.linalg.inv(torch.eye(3) + information / beta).requires_grad_()
     elbo = -0.5 * (information * covariance).sum() - beta / 2 * (covariance.trace() - covariance.logdet() - 3)
     gradient = torch.autograd.grad(elbo, covariance)[0]
-    yield within("full covariance: gradient of the deterministic ELBO at (7)", _largest(gradient), 1e-12)
+    yield within("full covariance: gradient of the deterministic ELBO at (7)", largest(gradient), 1e-12)
 
 
 def thm1() -> Iterator[Finding]:
@@ -288,7 +285,7 @@ def thm1() -> Iterator[Finding]:
 
     .. math:: p^\#(x) = \prod_i N(u_i^\top x; 0, s_i^2)
     """
-    weight, codes = _normals(7, 3), _normals(20, 3, seed=1)
+    weight, codes = normals(7, 3), normals(20, 3, seed=1)
     found, x = pushforward(weight.expand(20, 7, 3), codes), (codes @ weight.T).numpy()
     basis = np.linalg.qr(weight.numpy())[0]
     within_plane = torch.from_numpy(basis.T) @ weight @ weight.T @ torch.from_numpy(basis)
@@ -311,18 +308,18 @@ def thm2() -> Iterator[Finding]:
     It is 0 for orthogonal columns only. But the proof's "all other probability factors remain constant" needs more:
     it holds for Q(g₁(z₁), …), and not for e^{z₁}(cos a(z₂), sin a(z₂)), whose columns are orthogonal.
     """
-    codes, columns = _normals(50, 2), _normals(50, 6, 2, seed=1)
+    codes, columns = normals(50, 2), normals(50, 6, 2, seed=1)
     found, separable = pushforward(columns, codes), _separable()
     gap = found.log_density - found.along_latents.sum(-1)
-    yield within("defect against the gap", _largest(hadamard_defect(columns[:, None]).score - gap), 1e-11)
+    yield within("defect against the gap", largest(hadamard_defect(columns[:, None]).score - gap), 1e-11)
     yield true("the gap is positive at fifty random Jacobians", bool(gap.min() > 0.0))
     for name, decode in (("separable", separable), ("polar", Polar()), ("stereographic", Stereographic())):
         orthogonal = jacobian(decode, codes)
         yield within(f"defect of the {name} map", hadamard_defect(orthogonal).score.abs().item(), 1e-13)
         pushed = pushforward(orthogonal, codes)
         apart = pushed.log_density - pushed.along_latents.sum(-1)
-        yield within(f"density against the product, {name}", _largest(apart), 1e-12)
-    codes = _normals(20, 2)
+        yield within(f"density against the product, {name}", largest(apart), 1e-12)
+    codes = normals(20, 2)
     yield within("cross-dependence of the separable map", cross_dependence(separable, codes).score.item(), 1e-13)
     polar = cross_dependence(Polar(), codes).pairs
     yield within("polar map: ∂ log s₂ / ∂z₁, less 1", abs(polar[0, 1].item() - 1.0), 1e-13)
@@ -330,7 +327,7 @@ def thm2() -> Iterator[Finding]:
     moved = codes + torch.tensor([0.5, 0.0])
     before, after = (pushforward(Polar().jacobian(z), z).along_latents[:, 1] for z in (codes, moved))
     yield within(
-        "polar map: change of the second factor as z₁ moves by ½, less ½", _largest(before - after - 0.5), 1e-12
+        "polar map: change of the second factor as z₁ moves by ½, less ½", largest(before - after - 0.5), 1e-12
     )
     changed = (before - after).abs().min().item()
     yield true("as printed, the other factor stays constant: not for the polar map", changed > 0.4)
@@ -338,14 +335,14 @@ def thm2() -> Iterator[Finding]:
 
 def necessity() -> Iterator[Finding]:
     """The map f = g∘R has the push-forward of g, and factorises along left singular vectors, in Rz (§3.2.3)."""
-    turn, codes, separable = _turned(0.6), _normals(30, 2), _separable()
+    turn, codes, separable = rotation_by(0.6), normals(30, 2), _separable()
     rotated = Rotated(separable, turn)
     found = pushforward(jacobian(rotated, codes), codes)
     straight = pushforward(separable.jacobian(codes @ turn.T), codes @ turn.T)
-    yield within("the same observations", _largest(rotated(codes) - separable(codes @ turn.T)), 1e-13)
-    yield within("the same density", _largest(found.log_density - straight.log_density), 1e-12)
+    yield within("the same observations", largest(rotated(codes) - separable(codes @ turn.T)), 1e-13)
+    yield within("the same density", largest(found.log_density - straight.log_density), 1e-12)
     one, other = (factors.sort(-1).values for factors in (found.along_singular_vectors, straight.along_latents))
-    yield within("factors along singular vectors against those along Rz", _largest(one - other), 1e-12)
+    yield within("factors along singular vectors against those along Rz", largest(one - other), 1e-12)
     defect = hadamard_defect(jacobian(rotated, codes)).score.item()
     yield true("z itself is entangled", defect > 0.05 and not rotated.orthogonal, rule="Hadamard defect above 0.05")
 
@@ -354,7 +351,7 @@ def thm3() -> Iterator[Finding]:
     r"""A β-VAE of noise σ² trains as a VAE of noise βσ²: gradient descent with β times the rate, Adam with the same.
 
     For Bernoulli pixels it holds for β = 1/κ with whole κ, where pixels are means of κ trials; for other β no such law
-    exists, and for β > 1 none on [0, 1] has the variance that the theorem asks for.
+    exists, and for β > 1 none on [0, 1] has the variance that the theorem needs.
     """
     yield from _same_paths()
     yield from _bernoulli_of_trials()
@@ -380,30 +377,30 @@ def temperature() -> Iterator[Finding]:
         tempered = special.softmax(fit / beta + np.log(prior))
         options = {"gtol": 1e-10, "maxiter": 5000}
         best = scipy.optimize.minimize(value, np.zeros_like(z), jac=True, method="BFGS", options=options)
-        closed, told = beta * float(np.log(np.exp(fit / beta) @ prior)), f"β = {beta:g}"
-        yield within(f"{told}: maximum against β log E_p p(x|z)^(1/β)", abs(-best.fun - closed), 1e-8)
+        closed, case = beta * float(np.log(np.exp(fit / beta) @ prior)), f"β = {beta:g}"
+        yield within(f"{case}: maximum against β log E_p p(x|z)^(1/β)", abs(-best.fun - closed), 1e-8)
         apart = np.abs(special.softmax(best.x) - tempered).sum() / 2.0
-        yield within(f"{told}: total variation from the tempered posterior", apart, 1e-5)
-        yield within(f"{told}: gradient there", np.abs(value(np.log(tempered))[1]).max(), 1e-14)
+        yield within(f"{case}: total variation from the tempered posterior", apart, 1e-5)
+        yield within(f"{case}: gradient there", np.abs(value(np.log(tempered))[1]).max(), 1e-14)
         shaken = (np.log(tempered) + 0.3 * np.random.default_rng(seed).normal(size=len(z)) for seed in range(20))
         lost = min(value(other)[0] for other in shaken) - value(np.log(tempered))[0]
-        yield true(f"{told}: twenty others are worse", bool(lost > 1e-5), rule="by more than 1e-5")
+        yield true(f"{case}: twenty others are worse", bool(lost > 1e-5), rule="by more than 1e-5")
 
 
 def cor31() -> Iterator[Finding]:
-    r"""Active latents are those of eigenvalues above βσ²: β < 1 brings latents back that β = 1 loses.
+    r"""Active latents are those of eigenvalues above βσ²: β < 1 restores latents that β = 1 loses.
 
     .. math:: \text{active} = \#\{\lambda_i > \beta \sigma^2\}
     """
-    basis, values = _orthonormal(6, 6), torch.tensor([9.0, 4.0, 2.0, 0.9, 0.5, 0.1]).double()
+    basis, values = orthonormal(6, 6), torch.tensor([9.0, 4.0, 2.0, 0.9, 0.5, 0.1]).double()
     covariance = basis @ torch.diag(values) @ basis.T
     counts, expected, decoders, variances = {}, {}, [], []
     for noise, beta in itertools.product((0.25, 1.0, 3.0), (0.05, 0.3, 0.7, 1.0, 2.5, 20.0)):
         vae = beta_vae_optimum(covariance, 6, beta, noise)
         counts[noise, beta], expected[noise, beta] = int(vae.active), int((values > beta * noise).sum())
         same = beta_vae_optimum(covariance, 6, 1.0, beta * noise)  # theorem 3
-        decoders.append(_largest(vae.decoder - same.decoder))
-        variances.append(_largest(vae.variances - same.variances))
+        decoders.append(largest(vae.decoder - same.decoder))
+        variances.append(largest(vae.variances - same.variances))
     yield true("active latents are those of eigenvalues above βσ²", counts == expected, rule="equal in 18 settings")
     yield within("decoder at (β, σ²) against (1, βσ²)", max(decoders), 1e-13)
     yield within("variances at (β, σ²) against (1, βσ²)", max(variances), 1e-13)
@@ -425,7 +422,7 @@ def thm45() -> Iterator[Finding]:
     yield within("Σ fixed: maximum against Σ t₍ᵢ₎σ₍ᵢ₎", abs(best.objective - (-1.0 - 1.0 - 0.45)).item(), 1e-14)
     reached = fixed_noise_objective(best.rotation, eigenvalues, variance)
     yield within("Σ fixed: value at the matching permutation", abs(reached - best.objective).item(), 1e-14)
-    rotations = _orthonormal(2000, 3, 3)
+    rotations = orthonormal(2000, 3, 3)
     values = fixed_noise_objective(rotations, eigenvalues.expand(2000, 3), variance.expand(2000, 3))
     yield true("Σ fixed: no rotation of 2,000 is better", bool(values.max() < best.objective))
     identity = fixed_noise_objective(torch.eye(3), eigenvalues, variance)
@@ -435,12 +432,12 @@ def thm45() -> Iterator[Finding]:
         turn = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
         rotation = torch.eye(3, dtype=torch.float64)[list(order)] @ torch.linalg.matrix_exp(turn - turn.mT)
         value = torch.trace(rotation @ eigenvalues.diag() @ rotation.T @ variance.diag())
-        slopes.append(_largest(torch.autograd.grad(value, turn)[0]))
+        slopes.append(largest(torch.autograd.grad(value, turn)[0]))
         heights.append(value.item())
     yield within("Σ fixed: gradient at all permutations", max(slopes), 1e-14)
     yield true("Σ fixed: none of them is better", max(heights) <= best.objective.item() + 1e-14)
 
-    drawn, spread = -_normals(100, 3).exp(), _normals(100, 3, seed=1).exp()
+    drawn, spread = -normals(100, 3).exp(), normals(100, 3, seed=1).exp()
     bound, aligned = drawn.norm(dim=-1) * spread.norm(dim=-1), (drawn * spread).sum(-1)
     optimum = fixed_noise_optimum(drawn, spread).objective
     opposite = bool((aligned < 0).all() and (bound > 0).all() and (optimum < 0).all())
@@ -451,7 +448,7 @@ def thm45() -> Iterator[Finding]:
     beta = 1.5
     best = adapted_noise_optimum(eigenvalues, beta).objective
     gaps = []
-    for rotation in _orthonormal(5, 3, 3):
+    for rotation in orthonormal(5, 3, 3):
         matrix = rotation @ eigenvalues.diag() @ rotation.T
         noise = torch.diag(1.0 / (1.0 - matrix.diagonal() / beta))
         elbo = 0.5 * (matrix * noise).sum() - beta / 2 * (noise.trace() - noise.logdet() - 3)
@@ -462,7 +459,7 @@ def thm45() -> Iterator[Finding]:
     signed = [abs(adapted_noise_objective(turn, eigenvalues, beta) - best).item() for turn in signed_permutations(3)]
     yield within("Σ adapted: value at all signed permutations", max(signed), 1e-14)
     alike = torch.full((3,), -2.0, dtype=torch.float64)  # H = −2 I is diagonal in every basis
-    value = adapted_noise_objective(_orthonormal(3, 3), alike, beta) - adapted_noise_optimum(alike, beta).objective
+    value = adapted_noise_objective(orthonormal(3, 3), alike, beta) - adapted_noise_optimum(alike, beta).objective
     yield within("Σ adapted: any rotation of equal eigenvalues", abs(value).item(), 1e-14)
 
 
@@ -529,7 +526,7 @@ def _same_paths() -> Iterator[Finding]:
 
 def _bernoulli_of_trials() -> Iterator[Finding]:
     """Theorem 3 for means of κ Bernoulli trials, β = 1/κ, of variance β p (1 − p)."""
-    trials, logits = 5, _normals(20, 4, seed=1)
+    trials, logits = 5, normals(20, 4, seed=1)
     levels = torch.randint(0, trials + 1, (200, 4), generator=torch.Generator().manual_seed(2))
     pixels = levels[:20].double() / trials
     ours, chances = MeanOfTrials(trials), torch.sigmoid(logits).numpy()
@@ -542,7 +539,7 @@ def _bernoulli_of_trials() -> Iterator[Finding]:
     first, second = (
         trials * Bernoulli().log_density(pixels, raw) - ours.log_density(pixels, raw) for raw in (logits, -3.0 * logits)
     )
-    yield within("κ times Bernoulli's log-density, less it, at two logits", _largest(first - second), 1e-12)
+    yield within("κ times Bernoulli's log-density, less it, at two logits", largest(first - second), 1e-12)
     beta_vae, vae = _paths(
         arrays((levels / trials).numpy()),
         (Bernoulli(), 1.0 / trials, SGD(1e-2)),
@@ -575,10 +572,10 @@ def _bernoulli_above_one() -> Iterator[Finding]:
     off = [abs(most - mean * (1.0 - mean)) for most, mean in zip(largest, means, strict=True)]
     yield within("largest variance of a law on [0, 1] against m (1 − m)", max(off), 1e-9)
     yield true("which is that of zeros and ones", ends)
-    asked = [
+    excess = [
         beta * mean * (1.0 - mean) - most for mean, most in zip(means, largest, strict=True) for beta in (1.1, 3.0)
     ]
-    yield true("as printed, β > 1 has a law of variance β m (1 − m): none on [0, 1]", bool(min(asked) > 1e-3))
+    yield true("as printed, β > 1 has a law of variance β m (1 − m): none on [0, 1]", bool(min(excess) > 1e-3))
 
 
 @dataclass(frozen=True)
@@ -589,7 +586,7 @@ class MeanOfTrials:
 
     @property
     def support(self) -> tuple[float, float]:
-        """Observations must lie between 0 and 1."""
+        """Observations must be between 0 and 1."""
         return 0.0, 1.0
 
     @property
@@ -625,7 +622,7 @@ def _paths(dataset: FactorDataset, *settings: tuple[Likelihood, float, Optimizer
 
 def _apart(first: list[Tensor], second: list[Tensor]) -> float:
     """Largest distance of two paths, relative to the largest weight."""
-    return max(_largest(a - b) / _largest(b) for a, b in zip(first, second, strict=True))
+    return max(largest(a - b) / largest(b) for a, b in zip(first, second, strict=True))
 
 
 def _networks(objective: DeterministicELBO, model: VAE) -> Networks:
@@ -640,14 +637,6 @@ def _taylor_slope(error_at: Callable[[float], float], largest: float) -> float:
     """The power of ‖Σ‖ with which an error falls, from two decades of it."""
     sizes = np.geomspace(largest / 100, largest, 9)
     return float(np.polyfit(np.log(sizes), np.log([abs(error_at(size)) for size in sizes]), 1)[0])
-
-
-def _quadrature(latents: int, nodes: int) -> tuple[Tensor, Tensor]:
-    """Nodes (m, z) and weights (m) of Gauss–Hermite quadrature for a standard normal."""
-    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
-    grid = np.array(list(itertools.product(points, repeat=latents)))
-    weight = np.prod(list(itertools.product(weights / weights.sum(), repeat=latents)), axis=1)
-    return torch.from_numpy(grid), torch.from_numpy(weight)
 
 
 def _kl(mean: Tensor, variance: Tensor) -> Tensor:
@@ -668,20 +657,7 @@ def _relu_decoder(z: Tensor) -> Tensor:
 
 
 def _separable() -> Separable:
-    return Separable(_orthonormal(6, 2), torch.tensor([2.0, 0.7]).double(), torch.tensor([0.2, 0.1]).double())
-
-
-def _turned(angle: float) -> Tensor:
-    cosine, sine = math.cos(angle), math.sin(angle)
-    return torch.tensor([[cosine, -sine], [sine, cosine]], dtype=torch.float64)
-
-
-def _orthonormal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.linalg.qr(_normals(*shape, seed=seed))[0]
-
-
-def _largest(tensor: Tensor) -> float:
-    return tensor.abs().max().item()
+    return Separable(orthonormal(6, 2), torch.tensor([2.0, 0.7]).double(), torch.tensor([0.2, 0.1]).double())
 
 
 def _most(values: list[float]) -> float:

@@ -8,53 +8,44 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows, records_files
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, WIDTH, picture
 from axiswise.statistics import mean_interval
+from axiswise_papers._claim import Rows
+from axiswise_papers._tables import column, read_study
 from axiswise_papers.allen2024.claims import SAMPLED, ceiling_of, path_distances, published
 from axiswise_papers.allen2024.studies import BENT_NOISES, COLLAPSE_BETAS, COLLAPSE_VALUES, PLATEAUS
 
-Records = Mapping[str, Sequence[Mapping[str, Any]]]
 WARM = "#c2410c"
 
 
 def linear(folder: Path) -> dict[str, bytes]:
     """Linear VAEs: what of the mixing they find, and how many latents stay active."""
-    rows = read(folder)
+    rows = read_study(folder)
     return {"linear.png": _linear(rows), "collapse.png": _collapse(rows)}
 
 
 def bent(folder: Path) -> dict[str, bytes]:
     """Bent sources: recovery, encoder law, orthogonality and the deterministic ELBO."""
-    return {"bent.png": _bent(read(folder))}
+    return {"bent.png": _bent(read_study(folder))}
 
 
 def theorem_3(folder: Path) -> dict[str, bytes]:
     """Distances between the paths of β-VAEs and VAEs."""
-    return {"theorem_3.png": _theorem_3(read(folder))}
+    return {"theorem_3.png": _theorem_3(read_study(folder))}
 
 
 def figure_2(folder: Path) -> dict[str, bytes]:
     """Figure 2: data and reconstructions by β, and how many are distinct."""
-    return {"figure_2.png": _figure_2(read(folder))}
+    return {"figure_2.png": _figure_2(read_study(folder))}
 
 
 def plateau(folder: Path) -> dict[str, bytes]:
     """Decoders of one latent, trained on few and on many points."""
-    return {"plateau.png": _plateau(read(folder))}
-
-
-def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of every run in the folder of a study, by the run's name."""
-    found = {name: read_rows(path) for name, path in records_files(folder).items()}
-    if not found:
-        raise AxiswiseError(f"Expected the folder of a study of allen2024. Got {folder}, which has no records.")
-    return found
+    return {"plateau.png": _plateau(read_study(folder))}
 
 
 @picture
-def _linear(rows: Records) -> Figure:
+def _linear(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = {
@@ -65,9 +56,9 @@ def _linear(rows: Records) -> Figure:
     }
     runs = [f"linear/{name}" for name in names]
     for place, run in enumerate(runs):
-        _dots(left, place, _column(rows, run, "recovery", "columns"), ACCENT)
-        _dots(right, place - 0.13, _column(rows, run, "recovery", "turned"), ACCENT)
-        _dots(right, place + 0.13, _column(rows, run, "recovery"), WARM)
+        _dots(left, place, column(rows, run, "recovery", "columns"), ACCENT)
+        _dots(right, place - 0.13, column(rows, run, "recovery", "turned"), ACCENT)
+        _dots(right, place + 0.13, column(rows, run, "recovery"), WARM)
         ceiling = ceiling_of("equal" if run.endswith("equal") else "distinct")
         right.plot([place - 0.35, place + 0.35], [ceiling] * 2, color=MUTED, linewidth=0.8, linestyle="--")
     left.set_title("distance of decoder columns from ± s_i u_i, relative")
@@ -82,14 +73,14 @@ def _linear(rows: Records) -> Figure:
 
 
 @picture
-def _collapse(rows: Records) -> Figure:
+def _collapse(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     axes: Any = figure.subplots(1, 2, sharey=True)
     line = np.linspace(0.02, 1.15, 400)
     for axis, (name, title) in zip(axes, {"linear": "linear VAE", "mlp": "one hidden layer"}.items(), strict=True):
         axis.plot(line, [sum(value > beta for value in COLLAPSE_VALUES) for beta in line], color=MUTED, linewidth=1)
         for beta in COLLAPSE_BETAS:
-            found = _column(rows, f"collapse/{name}", "active_units", beta=beta)
+            found = column(rows, f"collapse/{name}", "active_units", beta=beta)
             _dots(axis, beta, found, ACCENT, width=0.02)
         axis.set_title(f"{title}: active latents")
         axis.set_xlabel("β, with noise σ² = 1 above every eigenvalue")
@@ -99,28 +90,28 @@ def _collapse(rows: Records) -> Figure:
 
 
 @picture
-def _bent(rows: Records) -> Figure:
+def _bent(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 5.6), layout="constrained")
     axes: Any = figure.subplots(2, 2)
     first, second, third, fourth = axes.flat
     straight = [f"bent/straight-{noise}" for noise in BENT_NOISES]
     for place, run in enumerate([*straight, "bent/turned", "bent/full"]):
-        _dots(first, place - 0.13, _column(rows, run, "turned_recovery", "turned"), ACCENT)
-        _dots(first, place + 0.13, _column(rows, run, "turned_recovery"), WARM)
+        _dots(first, place - 0.13, column(rows, run, "turned_recovery", "turned"), ACCENT)
+        _dots(first, place + 0.13, column(rows, run, "turned_recovery"), WARM)
     labels = [f"σ = {noise}" for noise in BENT_NOISES]
     first.set_xticks(range(5), [*labels, f"f = g∘R\n{labels[0]}", f"full covariance\n{labels[0]}"])
     first.set_title("|correlation| of latents with sources")
     _legend(first, {"Rz": ACCENT, "z": WARM})
     for place, run in enumerate(straight):
-        _dots(second, place - 0.13, _column(rows, run, "side_by_side", "local_law"), ACCENT)
-        _dots(second, place + 0.13, _column(rows, run, "side_by_side", "constant_law"), WARM)
-        gap, kl = (_column(rows, run, SAMPLED, part) for part in ("gap", "kl"))
+        _dots(second, place - 0.13, column(rows, run, "side_by_side", "local_law"), ACCENT)
+        _dots(second, place + 0.13, column(rows, run, "side_by_side", "constant_law"), WARM)
+        gap, kl = (column(rows, run, SAMPLED, part) for part in ("gap", "kl"))
         _dots(fourth, place, [100 * one / two for one, two in zip(gap, kl, strict=True)], ACCENT)
     second.set_xticks(range(3), labels)
     second.set_title("|log| of posterior variances over those of eq 8")
     _legend(second, {"D at each point": ACCENT, "constant D": WARM})
     for place, run in enumerate([straight[0], "bent/full", "bent/deterministic"]):
-        _dots(third, place, _column(rows, run, "encoder_law", "off_diagonal"), ACCENT)
+        _dots(third, place, column(rows, run, "encoder_law", "off_diagonal"), ACCENT)
     third.set_xticks(range(3), ["diagonal Σ", "full Σ", "trained by\ndeterministic ELBO"])
     third.set_title(f"off-diagonal share of DᵀD, {labels[0]}")
     fourth.set_xticks(range(3), labels)
@@ -132,7 +123,7 @@ def _bent(rows: Records) -> Figure:
 
 
 @picture
-def _theorem_3(rows: Records) -> Figure:
+def _theorem_3(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH * 0.7, 3.0), layout="constrained")
     axis = figure.subplots()
     pairs = {
@@ -154,7 +145,7 @@ def _theorem_3(rows: Records) -> Figure:
 
 
 @picture
-def _figure_2(rows: Records) -> Figure:
+def _figure_2(rows: Rows) -> Figure:
     own = [row for row in rows["circles"] if row["measure"] == "reconstructions"]
     betas = sorted({row["hyperparameters"]["beta"] for row in own})
     figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
@@ -168,21 +159,21 @@ def _figure_2(rows: Records) -> Figure:
             axis.scatter(*np.array(found["detail"]["points"]).T, s=5, color="#c81e1e", linewidths=0)
         axis.set_aspect("equal")
         axis.set_axis_off()
-        told = printed.get(beta, "not in the figure").replace(" of ", "\nof ").replace(", closely", ",\nclosely")
-        axis.set_title(f"β = {beta:g}\n{told}", fontsize=8)
+        words = printed.get(beta, "not in the figure").replace(" of ", "\nof ").replace(", closely", ",\nclosely")
+        axis.set_title(f"β = {beta:g}\n{words}", fontsize=8)
     for axis in axes[1]:
         axis.remove()
     grid = axes[0, 0].get_gridspec()
     half = len(betas) // 2
     count, distance = figure.add_subplot(grid[1, :half]), figure.add_subplot(grid[1, half:])
     for place, beta in enumerate(betas):
-        _dots(count, place, _column(rows, "circles", "reconstructions", beta=beta), ACCENT)
+        _dots(count, place, column(rows, "circles", "reconstructions", beta=beta), ACCENT)
         for shift, part, colour in (
             (-0.2, "to_point", ACCENT),
             (0.0, "to_centre", WARM),
             (0.2, "to_centroid", MUTED),
         ):
-            _dots(distance, place + shift, _column(rows, "circles", "reconstructions", part, beta=beta), colour)
+            _dots(distance, place + shift, column(rows, "circles", "reconstructions", part, beta=beta), colour)
     for axis in (count, distance):
         axis.set_xticks(range(len(betas)), [f"{beta:g}" for beta in betas])
         axis.set_xlabel("β")
@@ -197,7 +188,7 @@ def _figure_2(rows: Records) -> Figure:
 
 
 @picture
-def _plateau(rows: Records) -> Figure:
+def _plateau(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     axes: Any = figure.subplots(1, len(PLATEAUS), sharey=True)
     for axis, (name, (points, activation)) in zip(axes, PLATEAUS.items(), strict=True):
@@ -209,7 +200,7 @@ def _plateau(rows: Records) -> Figure:
             latents = np.linspace(-3.0, 3.0, len(curve))
             axis.plot(sign * latents, curve, color=ACCENT, linewidth=0.7, alpha=0.4)
             axis.plot(sign * places, np.interp(places, latents, curve), ".", color="#c81e1e", markersize=3, alpha=0.5)
-        score = mean_interval(_column(rows, f"plateau/{name}", "slopes"))
+        score = mean_interval(column(rows, f"plateau/{name}", "slopes"))
         ends = ", ".join(_rounded(end) for end in (score.low, score.high))
         axis.set_title(f"{points} points, {activation}\nlog ratio of slopes {_rounded(score.estimate)} [{ends}]")
         axis.set_xlabel("latent")
@@ -237,20 +228,6 @@ def _legend(axis: Any, entries: Mapping[str, str | None], *, style: str = "--") 
     axis.legend(**KEY)
 
 
-def _column(
-    rows: Records, run: str, measure: str, detail: str | None = None, *, beta: float | None = None
-) -> list[float]:
-    """Values of a measure, in order of seeds; NaN where there is none."""
-    own = [row for row in rows.get(run, ()) if row["measure"] == measure]
-    if beta is not None:
-        own = [row for row in own if row["hyperparameters"].get("beta") == beta]
-    values = [
-        row["value"] if detail is None else row["detail"].get(detail)
-        for row in sorted(own, key=lambda row: row["seed"])
-    ]
-    return [math.nan if value is None else float(value) for value in values]
-
-
 def _circles(arguments: Mapping[str, Any]) -> np.ndarray:
     """The points of `data.circles`, from its arguments."""
     turns = [2 * math.pi * np.arange(arguments[name]) / arguments[name] for name in ("count", "points")]
@@ -269,13 +246,13 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
 
 CAPTIONS = {
     "bent.png": (
-        "Sources seen through a bent map g with orthogonal columns. Printed: a VAE finds z (less noise, better), after "
+        "Sources under a bent map g with orthogonal columns. Printed: a VAE finds z (less noise, better), after "
         "a rotation of the sources Rz, and with full covariances neither; posterior variances follow the local decoder "
         "(eq 8); columns are orthogonal; the deterministic ELBO is close to the sampled one. The paper has no numbers."
     ),
     "figure_2.png": (
         "Figure 2 with its four β and one between, at which circles should map to their centres. The paper shows the "
-        "pictures above; below, what they are judged by: distinct reconstructions of 96 points, and distances."
+        "pictures above; below are the numbers that decide: distinct reconstructions of 96 points, and distances."
     ),
     "linear.png": (
         "Linear VAEs on W = USVᵀ. Printed, without numbers: with distinct singular values columns become ± s_i u_i and "
@@ -288,10 +265,10 @@ CAPTIONS = {
     "plateau.png": (
         "Decoders of one latent, a line each, with the codes of the data in red. Printed, in words: slopes are less at "
         "data points than between them. A flexible decoder on few points does so; with many points, or a smooth "
-        "activation, there is nothing of it."
+        "activation, there is no such effect."
     ),
     "theorem_3.png": (
-        "How far two networks are apart that theorem 3 says are one: to rounding, if SGD's rate is scaled by β, or "
+        "The distance of two networks that are one by theorem 3: to rounding, if SGD's rate is scaled by β, or "
         "with Adam as it is. At the same rate SGD goes elsewhere (right)."
     ),
 }

@@ -14,8 +14,8 @@ from axiswise.numerics import assignment
 from axiswise.shapes import Float, Int, Num, Tensor
 
 ANGLE = 0.6  # radians between the sources and the latents in which the turned data have orthogonal columns
-KEPT = 8  # observations whose encodings are kept to compare paths of training
-CURVE = torch.linspace(-3.0, 3.0, 241)  # latents at which the decoder of one latent is kept
+STORED = 8  # observations whose encodings are stored to compare paths of training
+CURVE = torch.linspace(-3.0, 3.0, 241)  # latents at which the decoder of one latent is stored
 
 
 class Principal(NamedTuple):
@@ -50,7 +50,7 @@ class SideBySide(NamedTuple):
     ppca: Float[Tensor, "4"]
     """The same of PPCA with as many latents and the same noise."""
     local_law: Float[Tensor, "..."]
-    """Mean |log| of posterior variances over those that the Jacobian at each point asks for."""
+    """Mean |log| of posterior variances over those that the Jacobian at each point implies."""
     constant_law: Float[Tensor, "..."]
     """The same with the mean of JᵀJ over all points, as in PPCA, where it is constant."""
 
@@ -82,7 +82,7 @@ class Slopes(NamedTuple):
 
 
 class ActiveUnits(NamedTuple):
-    """How many latents say anything."""
+    """How many latents carry information."""
 
     score: Int[Tensor, "..."]
     """Latents whose mean KL is above 0.01 nats."""
@@ -146,7 +146,7 @@ def recovery(
         Allen 2024, corollary 1.1 and remark 3.
     """
     z = factors.double()
-    # The normal equations: the rounding of `torch.linalg.lstsq` depends on where its work space lies in memory, and the
+    # The normal equations: the rounding of `torch.linalg.lstsq` depends on the memory address of its workspace, and the
     # same measurement would not give the same bits twice. The sources are far from collinear, so nothing is lost.
     mixing = torch.linalg.solve(z.mT @ z, z.mT @ x.double()).mT
     left, values, right = torch.linalg.svd(mixing, full_matrices=False)
@@ -219,8 +219,8 @@ def side_by_side(
     information = products / noise
     constant = information.mean(1, keepdim=True).expand_as(information)
     local, overall = (
-        (variance.double() / optimal_variance(asked, 1.0)).log().abs().mean((-2, -1))
-        for asked in (information, constant)
+        (variance.double() / optimal_variance(precision, 1.0)).log().abs().mean((-2, -1))
+        for precision in (information, constant)
     )
     return SideBySide(vae.sum(-1) - linear.sum(-1), vae, linear, local, overall)
 
@@ -279,7 +279,7 @@ def slopes(codes: Float[Tensor, "p n 1"], decode: Callable[[Tensor], Tensor]) ->
 def active_units(
     x: Float[Tensor, "n x"], kl: Float[Tensor, "p n z"], likelihood: Likelihood, beta: Float[Tensor, " p"]
 ) -> ActiveUnits:
-    """Counts latents that say anything, and how many a linear VAE should have.
+    """Counts latents that carry information, and how many a linear VAE should have.
 
     References:
         Allen 2024, corollary 3.1; Lucas et al., *Don't blame the ELBO!*, NeurIPS 2019.
@@ -296,15 +296,15 @@ def outputs(
     variance: Float[Tensor, "p n z"],
     decode: Callable[[Tensor], Tensor],
 ) -> Outputs:
-    """Keeps what models do with a few observations: two that do the same there took the same path.
+    """Stores what models do with a few observations: two that do the same there took the same path.
 
     References:
         Allen 2024, theorem 3.
     """
     with torch.no_grad():
         decoded = decode(codes)
-    kept = [part[:, :KEPT].flatten(1) for part in (codes, variance.log(), decoded)]
-    return Outputs((decoded - x).square().mean((1, 2)), torch.cat(kept, -1))
+    parts = [part[:, :STORED].flatten(1) for part in (codes, variance.log(), decoded)]
+    return Outputs((decoded - x).square().mean((1, 2)), torch.cat(parts, -1))
 
 
 def _terms(
@@ -337,7 +337,7 @@ def _paired(likeness: Float[Tensor, "p k z"]) -> Int[Tensor, "p k"]:
 
 
 def _signed(columns: Float[Tensor, "p x z"], target: Float[Tensor, "x z"]) -> Float[Tensor, "p x z"]:
-    """Columns with the signs that bring them nearer to the target."""
+    """Columns with the signs that are nearer to the target."""
     return columns * torch.where((columns * target).sum(-2, keepdim=True) < 0.0, -1.0, 1.0)
 
 

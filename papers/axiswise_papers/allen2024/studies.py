@@ -1,7 +1,7 @@
-"""Studies of allen2024. Each begins with what to expect, its command, and what it costs.
+"""Studies of allen2024. Each docstring gives what to expect, the command, and the cost.
 
 The paper trains nothing and prints no numbers of its own; Figure 2 is taken from Rezende and Viola (2018). The studies
-train what its theorems speak about. Data, networks and schedules are ours.
+train the models of its theorems. Data, networks and schedules are ours.
 """
 
 import math
@@ -84,7 +84,7 @@ def linear(scale: Scale) -> list[Run]:
 def bent(scale: Scale) -> list[Run]:
     """VAEs find the coordinates in which columns are orthogonal (allen2024 §2, §3.1, corollary 2.1, §3.2.3).
 
-    Two normal sources are bent, each by itself, turned into six dimensions and seen under noise σ: a map with
+    Two normal sources are bent, each by itself, turned into six dimensions and observed under noise σ: a map with
     orthogonal columns, or the same map after a rotation of the sources by 0.6. Expected: latents are the sources, the
     better the smaller σ; after the rotation they are Rz and not z; posterior variances follow the encoder law with the
     Jacobian at each point; columns are more orthogonal than with a full covariance; the deterministic ELBO is close to
@@ -160,7 +160,7 @@ def figure_2(scale: Scale) -> list[Run]:
     and 3.8 neighbours map to their means, then circles to their centres, at 60 everything to the centroid. Neither
     radii nor numbers are published: those of `circles` put the thresholds of a linear decoder between these β. Here
     neighbours draw together at 2.2 without merging (nearly all reconstructions stay distinct), and some merge at 3.8;
-    at 12, which is ours, circles lie flattened about their centres.
+    at 12, which is ours, circles are flattened about their centres.
 
     Command: ``axiswise run allen2024.figure_2``. Cost: half a minute on one core.
     """

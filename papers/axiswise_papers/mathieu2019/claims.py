@@ -2,14 +2,12 @@
 
 The paper prints its results as pictures and words, so that rules are directions and bounds of ours. They were fixed
 before the first run at the default scale; runs of three seeds, to choose steps and weights, came before. Differences
-are paired by seed, and every interval is Student's t over seeds. A direction over a whole grid is as good as its worst
-place, and that is its finding.
+are paired by seed, and every interval is Student's t over seeds. A direction over a whole grid is judged at its worst
+place, which is its finding.
 """
 
 import math
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +16,7 @@ import numpy as np
 from axiswise.evaluation import name_of
 from axiswise.statistics import Interval, bootstrap, compare, compare_paired, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
+from axiswise_papers._tables import number, read_published, values
 from axiswise_papers.mathieu2019 import exact
 from axiswise_papers.mathieu2019.measures import BATCHES
 from axiswise_papers.mathieu2019.studies import (
@@ -45,14 +44,13 @@ Cells = Mapping[tuple[float, float], Values]
 
 
 def published(section: str) -> dict[str, Any]:
-    """What a section of ``published.toml`` says.
+    """A section of ``published.toml``.
 
     Example:
         >>> published("mixture")["variance"], published("contrary")["vae"]["mean"]
         (0.03, 0.21)
     """
-    text = files("axiswise_papers.mathieu2019").joinpath("published.toml").read_text("utf-8")
-    return tomllib.loads(text)[section]
+    return read_published("mathieu2019")[section]
 
 
 def judge_objective(rows: Rows) -> Iterator[Finding]:
@@ -66,22 +64,22 @@ def judge_objective(rows: Rows) -> Iterator[Finding]:
         "moments": ("moments", None),
     }
     for name, (measure, field) in own.items():
-        with_it, without = (_values(rows, f"divergences/{run}", measure, field) for run in (name, "none"))
+        with_it, without = (values(rows, f"divergences/{run}", measure, field) for run in (name, "none"))
         yield below(f"{name}: its own divergence with α, less without", _difference(with_it, without), 0.0)
     summed, averaged = (
-        _values(rows, f"divergences/inclusive-{form}", "overlap", "inclusive") for form in ("sum", "mean")
+        values(rows, f"divergences/inclusive-{form}", "overlap", "inclusive") for form in ("sum", "mean")
     )
     yield from _alike("KL(p ‖ q) by the sum at α / B, less by the mean at α", summed, averaged, SUM_IS_MEAN)
     low, high = ENTROPY_BETAS
     ours, usual = "entropy/entropy-regularised", "entropy/beta-vae"
-    less, more = (_values(rows, ours, "overlap", beta=beta) for beta in (high, low))
+    less, more = (values(rows, ours, "overlap", beta=beta) for beta in (high, low))
     yield below(f"L_H: I(x; z) at β = {high:g}, less at {low:g}", _difference(less, more), 0.0)
     for what, measure, field, shift in (
         ("I(x; z)", "overlap", None, 0.0),
         ("reconstruction", "elbo", "reconstruction", 0.0),
         ("mean log σ², − log β", "mean_log_variance", None, math.log(high)),
     ):
-        first, second = (_values(rows, run, measure, field, beta=high) for run in (ours, usual))
+        first, second = (values(rows, run, measure, field, beta=high) for run in (ours, usual))
         moved = {seed: value + shift for seed, value in second.items()}
         yield from _alike(f"{what} of L_H less that of the β-VAE, β = {high:g}", first, moved, SAME)
 
@@ -129,8 +127,8 @@ def judge_appendix_c(rows: Rows) -> Iterator[Finding]:
     run, few, much = "estimator/pinwheel", *ESTIMATOR_BETAS
     falls, biased = [], []
     for beta in ESTIMATOR_BETAS:
-        truth = _values(rows, run, "batch_estimates", beta=beta)
-        found = [_values(rows, run, "batch_estimates", "entropy", beta=beta, place=b) for b in range(len(BATCHES))]
+        truth = values(rows, run, "batch_estimates", beta=beta)
+        found = [values(rows, run, "batch_estimates", "entropy", beta=beta, place=b) for b in range(len(BATCHES))]
         for (small, first), (large, second) in pairwise(zip(BATCHES, found, strict=True)):
             what = f"EĤ at B = {large} less at {small}, β = {beta:g}"
             falls.append(below(what, _difference(second, first), 0.0))
@@ -141,45 +139,45 @@ def judge_appendix_c(rows: Rows) -> Iterator[Finding]:
     yield _worst(
         below(
             f"most that Ĥ exceeds its ceiling by, B = {batch}, β = {beta:g}",
-            _mean(_values(rows, run, "batch_estimates", "excess", beta=beta, place=place)),
+            _mean(values(rows, run, "batch_estimates", "excess", beta=beta, place=place)),
             1e-6,
         )
         for place, batch in enumerate(BATCHES)
         for beta in ESTIMATOR_BETAS
     )
-    yield above(f"KL(q ‖ p), β = {much:g}", _mean(_values(rows, run, "batch_estimates", "divergence", beta=much)), 0.0)
-    negative = _values(rows, run, "batch_estimates", "negative", beta=much, place=1)
+    yield above(f"KL(q ‖ p), β = {much:g}", _mean(values(rows, run, "batch_estimates", "divergence", beta=much)), 0.0)
+    negative = values(rows, run, "batch_estimates", "negative", beta=much, place=1)
     yield above(f"share of its estimates below 0, B = {BATCHES[1]}, β = {much:g}", _mean(negative), 0.1)
-    ceilings = {beta: _values(rows, run, "batch_estimates", "ceiling", beta=beta) for beta in ESTIMATOR_BETAS}
-    near = _values(rows, run, "batch_estimates", "entropy", beta=few, place=0)
-    far = _values(rows, run, "batch_estimates", "entropy", beta=much, place=1)
+    ceilings = {beta: values(rows, run, "batch_estimates", "ceiling", beta=beta) for beta in ESTIMATOR_BETAS}
+    near = values(rows, run, "batch_estimates", "entropy", beta=few, place=0)
+    far = values(rows, run, "batch_estimates", "entropy", beta=much, place=1)
     yield below(f"hardly any overlap: ceiling less EĤ, B = {BATCHES[0]}", _difference(ceilings[few], near), 0.05)
     yield above(f"much overlap: ceiling less EĤ, B = {BATCHES[1]} = n / 128", _difference(ceilings[much], far), 1.0)
 
 
 def judge_discussion(rows: Rows) -> Iterator[Finding]:
-    """What the wide and the narrow latent tell, and of which source."""
+    """How much information the wide and the narrow latent carry, and about which source."""
     for strengths in ("unequal", "equal"):
-        told = _values(rows, f"one-variance/{strengths}", "latent_information")
-        yield above(f"{strengths} sources: I(x; z) of the wide latent less of the narrow", _mean(told), 0.0)
+        information = values(rows, f"one-variance/{strengths}", "latent_information")
+        yield above(f"{strengths} sources: I(x; z) of the wide latent less of the narrow", _mean(information), 0.0)
     related = [
-        _values(rows, "one-variance/unequal", "latent_information", "correlation", place=(0, source))
+        values(rows, "one-variance/unequal", "latent_information", "correlation", place=(0, source))
         for source in (0, 1)
     ]
     yield above("wide latent: |corr| with the strong source less with the weak", _difference(*related), 0.0)
-    ours, control = (_values(rows, f"{kind}/equal", "latent_information") for kind in ("one-variance", "diagonal"))
+    ours, control = (values(rows, f"{kind}/equal", "latent_information") for kind in ("one-variance", "diagonal"))
     yield above("equal sources: the difference, less with diagonal posteriors", _difference(ours, control), 0.0)
 
 
 def judge_nogain(rows: Rows) -> Iterator[Finding]:
     """Scores of the isotropic prior over β."""
     run, first = "sprites/isotropic", SPRITES_BETAS[0]
-    plain = _values(rows, run, "factor_vae", beta=first)
+    plain = values(rows, run, "factor_vae", beta=first)
     known = sorted({row["hyperparameters"]["beta"] for row in rows.get(run, ())} - {first}) or SPRITES_BETAS[1:]
     yield _worst(
         below(
             f"FactorVAE score at β = {beta:g} less at {first:g}",
-            _difference(_values(rows, run, "factor_vae", beta=beta), plain),
+            _difference(values(rows, run, "factor_vae", beta=beta), plain),
             GAIN,
             published="no gains from β > 1 (section 4.1)",
         )
@@ -196,21 +194,21 @@ def judge_nogain(rows: Rows) -> Iterator[Finding]:
 def judge_figure_2_top(rows: Rows) -> Iterator[Finding]:
     """Gains at equal reconstruction, and the control."""
     for first, second in (("anisotropic", "isotropic"), ("learned", "isotropic"), ("learned", "anisotropic")):
-        told = f"FactorVAE score of {first} less of {second} priors, at equal reconstruction"
-        yield above(told, _mean(gains(rows, f"sprites/{first}", f"sprites/{second}")), 0.0, published="Figure 2, top")
+        what = f"FactorVAE score of {first} less of {second} priors, at equal reconstruction"
+        yield above(what, _mean(gains(rows, f"sprites/{first}", f"sprites/{second}")), 0.0, published="Figure 2, top")
     known = sorted({row["hyperparameters"]["beta"] for row in rows.get("sprites/whitened", ())}) or SPRITES_BETAS
     ours, other = (_over_betas(rows, f"sprites/{name}", "factor_vae", known) for name in ("whitened", "anisotropic"))
     found = compare(list(ours.values()), list(other.values())).difference
-    told = "control: isotropic prior in whitened units, less the fixed anisotropic prior"
-    yield below(told, found, GAIN)
-    yield above(told, found, -GAIN)
+    what = "control: isotropic prior in whitened units, less the fixed anisotropic prior"
+    yield below(what, found, GAIN)
+    yield above(what, found, -GAIN)
 
 
 def judge_figure_2_bottom(rows: Rows) -> Iterator[Finding]:
     """Scores and reconstructions over the degrees of freedom."""
     names = {df: f"sprites/student-{df:g}" for df in DEGREES}
-    score = {df: _values(rows, name, "factor_vae") for df, name in names.items()}
-    gaussian = _values(rows, "sprites/gaussian", "factor_vae")
+    score = {df: values(rows, name, "factor_vae") for df, name in names.items()}
+    gaussian = values(rows, "sprites/gaussian", "factor_vae")
     lowest, middle, largest = DEGREES[0], 5.0, DEGREES[-1]
     place = "Figure 2, bottom; section 6.1"
     for what, found, judged in (
@@ -220,7 +218,7 @@ def judge_figure_2_bottom(rows: Rows) -> Iterator[Finding]:
         (f"score at ν = {lowest:g} less the Gaussian's", _difference(score[lowest], gaussian), above),
     ):
         yield judged(what, found, 0.0, published=place)
-    ours, plain = (_values(rows, run, "reconstruction") for run in (names[middle], "sprites/gaussian"))
+    ours, plain = (values(rows, run, "reconstruction") for run in (names[middle], "sprites/gaussian"))
     penalty = {seed: value / plain.get(seed, math.nan) - 1.0 for seed, value in ours.items()}
     yield below(
         f"reconstruction loss at ν = {middle:g} over the Gaussian's, − 1", _mean(penalty), MINOR, published=place
@@ -256,8 +254,8 @@ def _sparse_findings(rows: Rows, group: str, plain: str, sparse: str, where: str
     by_gamma = _less(_average(fit[sparse], everywhere, (low,)), _average(fit[plain], everywhere, (low,)))
     by_alpha = _less(_average(fit[sparse], positive[-1:], (low,)), _average(fit[sparse], (0.0,), (low,)))
     for what, cost in (("γ", by_gamma), ("α", by_alpha)):
-        told = f"{where}: reconstruction that {what} costs, less that β does"
-        yield below(told, _difference(cost, by_beta), 0.0, published="Figure 4, centre")
+        statement = f"{where}: reconstruction that {what} costs, less that β does"
+        yield below(statement, _difference(cost, by_beta), 0.0, published="Figure 4, centre")
 
 
 def gains(rows: Rows, first: str, second: str) -> dict[int, float]:
@@ -310,38 +308,13 @@ def cells(
     for row in rows:
         if row["measure"] == measure:
             cell = (row["hyperparameters"]["alpha"], row["hyperparameters"]["beta"])
-            found.setdefault(cell, {})[row["seed"]] = _number(row, field, None)
+            found.setdefault(cell, {})[row["seed"]] = number(row, field)
     return dict(found)
-
-
-def _values(
-    rows: Rows,
-    run: str,
-    measure: str,
-    field: str | None = None,
-    *,
-    beta: float | None = None,
-    place: int | tuple[int, int] | None = None,
-) -> dict[int, float]:
-    """Values of a measure by seed, or of a field of its detail, or of a place in that; missing ones are NaN."""
-    return {
-        row["seed"]: _number(row, field, place)
-        for row in rows.get(run, ())
-        if row["measure"] == measure and (beta is None or row["hyperparameters"].get("beta") == beta)
-    }
-
-
-def _number(row: Mapping[str, Any], field: str | None, place: int | tuple[int, int] | None) -> float:
-    value = row["value"] if field is None else row["detail"].get(field)
-    if value is not None and place is not None:
-        for index in (place,) if isinstance(place, int) else place:
-            value = value[index]
-    return math.nan if value is None else float(value)
 
 
 def _over_betas(rows: Rows, run: str, measure: str, betas: Sequence[float]) -> dict[int, float]:
     """Mean over β, by seed."""
-    return _mean_of([_values(rows, run, measure, beta=beta) for beta in betas])
+    return _mean_of([values(rows, run, measure, beta=beta) for beta in betas])
 
 
 def _average(found: Cells, alphas: Sequence[float], betas: Sequence[float]) -> dict[int, float]:
@@ -427,7 +400,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "mathieu.thm2",
-        "with an isotropic Gaussian prior, rotating the latents leaves the objective",
+        "with an isotropic Gaussian prior, rotating the latents leaves the objective unchanged",
         "Theorem 2, eq 6",
         "unchanged to 1e-9 if the rotated covariance is kept; cut to its diagonal it changes, unless S = s I",
         exact=exact.thm2,
@@ -477,7 +450,7 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 "appendix B",
                 "standard deviations are the first D singular values of the data, mapped through a softmax",
-                "on a scale that is not said: raw singular values saturate the softmax; their logarithms do not",
+                "on a scale that is not given: raw singular values saturate the softmax; their logarithms do not",
                 "400 points with deviations 3, 2, 1, ½: all but 1e-6 of the variance in the first latent",
                 f"{EXACT_TESTS}[mathieu.priors]",
             ),

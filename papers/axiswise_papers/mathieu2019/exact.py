@@ -43,6 +43,7 @@ from axiswise.population import Member, train
 from axiswise.scores import hoyer as hoyer_score
 from axiswise.shapes import Tensor
 from axiswise_papers._claim import Finding, true, within
+from axiswise_papers._numbers import largest, normals, quadrature, rotation_by
 
 stats: Any = scipy.stats  # whose stubs mistake some continuous laws for discrete ones
 LATENTS = 2
@@ -61,11 +62,11 @@ POSTERIORS = {"diagonal": Diagonal(), "full": Full()}
 SIX = torch.tensor([[0.0, -1.0], [0.7, 0.2], [-1.1, -0.5], [1.6, 0.4], [-2.0, -0.3], [0.2, 0.1]], dtype=torch.float64)
 LINE = torch.linspace(-12, 12, 1201, dtype=torch.float64)
 ONE = DiagonalParameters(torch.tensor([0.4], dtype=torch.float64), torch.tensor([-1.0], dtype=torch.float64))
-CHANCE = 1e-3  # of a Kolmogorov–Smirnov test to reject draws of the right law; the draws are always the same
+CHANCE = 1e-3  # of a Kolmogorov–Smirnov test to reject samples of the right law; the samples are always the same
 
 
-class Seen(NamedTuple):
-    """A model in the middle of its training, about which nothing is stationary or symmetric, and observations."""
+class PartlyTrained(NamedTuple):
+    """A model in the middle of its training, neither stationary nor symmetric, and observations."""
 
     model: tuple[Callable[..., Any], Callable[..., Any]]
     x: Tensor
@@ -78,20 +79,20 @@ def thm1() -> Iterator[Finding]:
     .. math:: L_\beta = L(x; \pi_{\theta,\beta}, q_\phi) + (\beta - 1) H_{q_\phi} + \log F_\beta
 
     For every prior of the paper, at the same draws. The annealed prior exists only where F_β is finite: for a Student-t
-    with ν degrees of freedom, β (ν + 1) > 1, which is not said.
+    with ν degrees of freedom, β (ν + 1) > 1, which the paper does not mention.
     """
     for prior in EVERY_PRIOR:
         off = []
         for beta in (0.5, 4.0):
             model = mlp(5, LATENTS, encoder=(6,), decoder=(6,), posterior=Full(), prior=prior)
-            networks, x, noise = _random_networks(model), _normals(9, 5, seed=1), _normals(9, LATENTS, seed=2)
+            networks, x, noise = _random_networks(model), normals(9, 5, seed=1), normals(9, LATENTS, seed=2)
             loss = BetaVAE(beta).loss(networks, Batch(x, torch.arange(9), 9), {"noise": noise}, STEP).total
             q = networks.encode(x)
             sample = q.sample(noise)
             fit = networks.likelihood.log_density(x, networks.decode(sample))
             parts = annealed_elbo(fit, q, sample, networks.prior, beta)
             right = parts.elbo + (beta - 1.0) * parts.entropy + parts.log_normaliser
-            off.append(_largest(right.mean() + loss))
+            off.append(largest(right.mean() + loss))
         yield within(f"L_β, {_named(prior)}", max(off), 1e-11)
     t = np.linspace(-4.6, 4.6, 4001)  # the double exponential rule of Takahasi and Mori, for tails of any kind
     z, slope = np.sinh(0.5 * np.pi * np.sinh(t)), np.cosh(0.5 * np.pi * np.sinh(t)) * 0.5 * np.pi * np.cosh(t)
@@ -124,7 +125,7 @@ def cor1() -> Iterator[Finding]:
         constant = 0.5 * LATENTS * (beta - 1.0) * (1.0 + math.log(2.0 * math.pi / beta))
         constant = constant + log_normaliser(prior, beta, LATENTS)
         right = _objective(scaled, x, likelihood, prior, 1.0)
-        off.append(_largest(left - right - 0.5 * (beta - 1.0) * torch.logdet(covariance) - constant))
+        off.append(largest(left - right - 0.5 * (beta - 1.0) * torch.logdet(covariance) - constant))
         apart.append((left - _objective(model, x, likelihood, prior, 1.0)).abs().min().item())
     yield within("L_β − (L + ½(β − 1) log |S′| + c)", max(off), 1e-11)
     yield true("without the scaling they differ by more than 0.1 nats", min(apart) > 0.1)
@@ -142,7 +143,7 @@ def cor2() -> Iterator[Finding]:
     gradients, determinants, signs, norms = [], [], [], []
     for model, beta in itertools.product((linear(5, 2), mlp(5, 2, encoder=(4,), decoder=(3,))), (0.3, 4.0)):
         modules: dict[str, Any] = dict(_random_networks(model).modules)
-        batch, draws = Batch(_normals(9, 5, seed=1), torch.arange(9), 9), {"noise": _normals(9, 2, seed=2)}
+        batch, draws = Batch(normals(9, 5, seed=1), torch.arange(9), 9), {"noise": normals(9, 2, seed=2)}
         weights = {f"{half}.{name}": p.detach() for half, m in modules.items() for name, p in m.named_parameters()}
 
         def loss(
@@ -173,12 +174,12 @@ def cor2() -> Iterator[Finding]:
         moved = _rescaled(weights, beta, model.latents)
         inner = flat(grad(lambda w, beta=beta: loss(EntropyRegularised(beta), w))(moved))
         jacobian = jacrev(g)(flat(weights))
-        gradients.append(_largest(left - jacobian.T @ inner) / _largest(left))
+        gradients.append(largest(left - jacobian.T @ inner) / largest(left))
         sign, log_determinant = torch.linalg.slogdet(jacobian)
         head = [layer for layer in modules["encoder"].modules() if isinstance(layer, nn.Linear)][-1]
         first = next(layer for layer in modules["decoder"].modules() if isinstance(layer, nn.Linear))
         count = model.latents * (head.in_features + 1 - first.out_features)  # mean head × √β, first layer ÷ √β
-        determinants.append(_largest(log_determinant - 0.5 * count * math.log(beta)))
+        determinants.append(largest(log_determinant - 0.5 * count * math.log(beta)))
         signs.append(sign.item())
         norms.append(left.norm().item())
     yield within("∇L_β − J_gᵀ ∇L_H, relative", max(gradients), 1e-12)
@@ -188,21 +189,21 @@ def cor2() -> Iterator[Finding]:
 
 
 def thm2() -> Iterator[Finding]:
-    r"""Rotating the latents leaves the objective, if the posterior may have any covariance.
+    r"""Rotating the latents leaves the objective unchanged, if the posterior may have any covariance.
 
     .. math:: L_\beta(\theta, \phi) = L_\beta(\theta^\dagger(R), \phi^\dagger(R)), \qquad
         S_{\phi^\dagger} = R\, S_\phi R^\top
 
-    The diagonal posteriors that the paper's discussion (and its experiments) speak of cannot follow: cut back to its
-    diagonal the rotated covariance loses, unless S = s I.
+    The diagonal posteriors of the paper's discussion and experiments cannot follow: cut to its diagonal, the rotated
+    covariance gives a worse objective, unless S = s I.
     """
     whole, cut = [], []
     for kind, angle, beta in itertools.product(POSTERIORS, (0.3, math.pi / 4, 2.0), (0.5, 4.0)):
         model, x, likelihood = _trained(kind)
         before = _objective(model, x, likelihood, StandardNormal(), beta)
-        kept, lost = (rotate_latents(model, _turn(angle), "full"), rotate_latents(model, _turn(angle), "diagonal"))
-        whole.append(_largest(_objective(kept, x, likelihood, StandardNormal(), beta) - before))
-        cut.append(_largest(_objective(lost, x, likelihood, StandardNormal(), beta) - before))
+        full, diagonal = (rotate_latents(model, rotation_by(angle), shape) for shape in ("full", "diagonal"))
+        whole.append(largest(_objective(full, x, likelihood, StandardNormal(), beta) - before))
+        cut.append(largest(_objective(diagonal, x, likelihood, StandardNormal(), beta) - before))
     yield within("full covariance: change of L_β", max(whole), 1e-9)
     yield true("cut to its diagonal: changes by more than 0.01", min(cut) > 1e-2)
     same = []
@@ -214,20 +215,20 @@ def thm2() -> Iterator[Finding]:
             return DiagonalParameters(mean, torch.full_like(mean, -1.0))
 
         before = _objective((encode, decoder), x, likelihood, StandardNormal(), 2.0)
-        turned = rotate_latents((encode, decoder), _turn(0.6), "diagonal")
-        same.append(_largest(_objective(turned, x, likelihood, StandardNormal(), 2.0) - before))
+        turned = rotate_latents((encode, decoder), rotation_by(0.6), "diagonal")
+        same.append(largest(_objective(turned, x, likelihood, StandardNormal(), 2.0) - before))
     yield within("S = s I, cut: change of L_β", max(same), 1e-9)
     yield from _loss_by_the_cut()
 
 
 def _loss_by_the_cut() -> Iterator[Finding]:
-    """At a linear VAE's optimum 45° is the worst rotation, and every one but those by right angles loses."""
+    """At a linear VAE's optimum 45° is the worst rotation, and every rotation except by right angles is worse."""
     eigenvalues, beta = torch.tensor([5.0, 2.0], dtype=torch.float64), 0.5
     decoder = torch.diag(eigenvalues - beta).sqrt()  # D = U (Λ − β)^½ with U = I, unit noise
     precision = decoder.T @ decoder + beta * torch.eye(2).double()
     encoder = torch.linalg.solve(precision, decoder.T)
     log_variance = (beta / precision.diagonal()).log()
-    x = _normals(4000, 2, seed=5) * eigenvalues.sqrt()
+    x = normals(4000, 2, seed=5) * eigenvalues.sqrt()
 
     def encode(x: Tensor) -> DiagonalParameters:
         return DiagonalParameters(x @ encoder.T, log_variance.expand(len(x), 2))
@@ -241,8 +242,8 @@ def _loss_by_the_cut() -> Iterator[Finding]:
 
     model = (encode, lambda z: z @ decoder.T)
     angles = np.linspace(0.0, math.pi / 2, 9)
-    whole = [value(rotate_latents(model, _turn(angle), "full")) for angle in angles]
-    cut = [value(rotate_latents(model, _turn(angle), "diagonal")) for angle in angles]
+    whole = [value(rotate_latents(model, rotation_by(angle), "full")) for angle in angles]
+    cut = [value(rotate_latents(model, rotation_by(angle), "diagonal")) for angle in angles]
     losses = whole[0] - np.array(cut[1:-1])
     yield within("linear optimum, full covariance: range over rotations", float(np.ptp(whole)), 1e-12)
     yield within("signed permutations: loss", abs(cut[0] - whole[0]) + abs(cut[-1] - whole[0]), 1e-12)
@@ -262,22 +263,22 @@ def aniso() -> Iterator[Finding]:
     """
     logits = torch.tensor(TILT, dtype=torch.float64)
     variances = LATENTS * logits.softmax(0)
-    symmetric, whitened, kept, plain = [], [], [], []
+    symmetric, whitened, same_kind, plain = [], [], [], []
     for kind, learned, beta in itertools.product(POSTERIORS, (False, True), (0.5, 4.0)):
         model, x, likelihood = _trained(kind)
         prior = Anisotropic(TILT, learned=learned)
         prior = prior.with_values({"logits": logits}) if learned else prior
         before = _objective(model, x, likelihood, prior, beta)
         white = scale_latents(model, 1.0 / variances)
-        back = scale_latents(rotate_latents(white, _turn(0.8)), variances)
-        symmetric.append(_largest(_objective(back, x, likelihood, prior, beta) - before))
-        whitened.append(_largest(_objective(white, x, likelihood, StandardNormal(), beta) - before))
-        kept.append(type(white.encoder(x)) is type(model[0](x)))
-        turned = rotate_latents(model, _turn(0.8))
-        plain.append(_largest(_objective(turned, x, likelihood, prior, beta) - before))
+        back = scale_latents(rotate_latents(white, rotation_by(0.8)), variances)
+        symmetric.append(largest(_objective(back, x, likelihood, prior, beta) - before))
+        whitened.append(largest(_objective(white, x, likelihood, StandardNormal(), beta) - before))
+        same_kind.append(type(white.encoder(x)) is type(model[0](x)))
+        turned = rotate_latents(model, rotation_by(0.8))
+        plain.append(largest(_objective(turned, x, likelihood, prior, beta) - before))
     yield within("z ↦ Σ^½ R Σ^−½ z: change of L_β", max(symmetric), 1e-9)
     yield within("whitened, isotropic prior: change of L_β", max(whitened), 1e-9)
-    yield true("whitening keeps the kind of posterior", all(kept))
+    yield true("whitening keeps the kind of posterior", all(same_kind))
     yield true("a plain rotation changes L_β by more than 0.01", min(plain) > 1e-2)
 
 
@@ -288,14 +289,14 @@ def priors() -> Iterator[Finding]:
 
     The paper leaves open on which scale singular values pass the softmax; raw ones saturate it.
     """
-    z = _normals(9, 2, seed=6)
+    z = normals(9, 2, seed=6)
     prior = StandardNormal()
     yield within("standard normal: log-density", _off(prior.log_density(z), stats.norm.logpdf(z).sum(-1)), 1e-13)
     yield true("standard normal: draws", _follows(_draws(prior).reshape(-1), stats.norm.cdf))
-    q = Full().unpack(_normals(6, 5, seed=9))
+    q = Full().unpack(normals(6, 5, seed=9))
     standard = MultivariateNormal(torch.zeros(2).double(), torch.eye(2).double())
     theirs = kl_divergence(MultivariateNormal(q.mean, scale_tril=q.cholesky), standard)
-    apart = _largest(prior.kl(q, q.mean).total - theirs) / theirs.max().item()
+    apart = largest(prior.kl(q, q.mean).total - theirs) / theirs.max().item()
     yield within("standard normal: divergence of a full covariance, relative", apart, 1e-13)
     yield from _anisotropic()
     student = StudentT(2.5)
@@ -310,9 +311,9 @@ def priors() -> Iterator[Finding]:
 
 def _anisotropic() -> Iterator[Finding]:
     """Variances T · softmax of scaled logarithms of the data's singular values; T is the number of latents."""
-    x = _normals(400, 4, seed=10) * torch.tensor([3.0, 2.0, 1.0, 0.5], dtype=torch.float64)
+    x = normals(400, 4, seed=10) * torch.tensor([3.0, 2.0, 1.0, 0.5], dtype=torch.float64)
     singular = np.linalg.svd(x.numpy() - x.numpy().mean(0), compute_uv=False)
-    z, q = _normals(9, 3, seed=6), Diagonal().unpack(_normals(6, 6, seed=9))
+    z, q = normals(9, 3, seed=6), Diagonal().unpack(normals(6, 6, seed=9))
     densities, divergences, follows = [], [], []
     for temperature in (1.0, 2.0):
         prior = Anisotropic(singular_value_logits(x, 3, temperature))
@@ -323,7 +324,7 @@ def _anisotropic() -> Iterator[Finding]:
             follows.append(_follows(column, stats.norm(0.0, scale).cdf))
         other = Normal(torch.zeros(3).double(), torch.from_numpy(scales))
         theirs = kl_divergence(Normal(q.mean, q.variance.sqrt()), other).sum(-1)
-        divergences.append(_largest(prior.kl(q, q.mean).total - theirs) / theirs.max().item())
+        divergences.append(largest(prior.kl(q, q.mean).total - theirs) / theirs.max().item())
     yield within("anisotropic: log-density", max(densities), 1e-12)
     yield true("anisotropic: draws", all(follows))
     yield within("anisotropic: divergence, relative", max(divergences), 1e-12)
@@ -334,7 +335,7 @@ def _anisotropic() -> Iterator[Finding]:
 
 def _mixture() -> Iterator[Finding]:
     """The mixture (9): its four corners make a product of one-dimensional mixtures."""
-    prior, z = corners(), _normals(9, 2, seed=6)
+    prior, z = corners(), normals(9, 2, seed=6)
     components = [stats.multivariate_normal(mean, 0.03) for mean in itertools.product((0.0, 1.0), repeat=2)]
     theirs = np.asarray(special.logsumexp([component.logpdf(z) for component in components], axis=0)) - math.log(4.0)
     yield within("mixture: log-density", _off(prior.log_density(z), theirs), 1e-10)
@@ -357,7 +358,7 @@ def _mixture() -> Iterator[Finding]:
 
 def _sparse(scale: float) -> Iterator[Finding]:
     """The sparse prior, whose σ₀² is printed 0.05 in §6.3 and σ₀ 0.05 in appendix B."""
-    prior, z = Sparse(0.8, scale), _normals(9, 2, seed=6)
+    prior, z = Sparse(0.8, scale), normals(9, 2, seed=6)
 
     def marginal(point: Any) -> Any:
         return np.logaddexp(
@@ -391,12 +392,12 @@ def _annealing() -> Iterator[Finding]:
     for prior in (StudentT(2.5), Sparse(0.8, 0.2)):
         at_zero = annealed(prior, 3.0).log_density(mode) - prior.log_density(mode)
         same = prior.log_density(points * at_zero.exp())  # the only scale that fits at the mode
-        gaps.append(_largest(annealed(prior, 3.0).log_density(points) - same - at_zero))
+        gaps.append(largest(annealed(prior, 3.0).log_density(points) - same - at_zero))
     yield true("Student-t and sparse priors change their form", min(gaps) > 0.1)
 
 
 def hoyer() -> Iterator[Finding]:
-    r"""The Hoyer score is 0 iff all |z_i| are equal, 1 iff one alone is not 0, and does not see scale.
+    r"""The Hoyer score is 0 iff all |z_i| are equal, 1 iff one alone is not 0, and does not depend on scale.
 
     .. math:: \mathrm{Hoyer}(z) = \frac{\sqrt d - \|z\|_1 / \|z\|_2}{\sqrt d - 1}
     """
@@ -428,13 +429,13 @@ def appC() -> Iterator[Finding]:  # noqa: N802 (the ledger's id)
     .. math:: H \le \mathbb E \hat H, \qquad \hat H \le \log n - \tfrac1B \sum_b \log q(z_b | x_b), \qquad
         \mathbb E \log \hat Z = \log Z - \frac{\mathrm{Var} \hat Z}{2 Z^2} + O(1/B^2)
 
-    The paper has Ĥ at that ceiling whenever B ≪ n. What decides is B times the chance that two encodings overlap.
+    The paper puts Ĥ at that ceiling whenever B ≪ n. It depends on B times the chance that two encodings overlap.
     """
     yield from _over_all_batches()
     worst = -math.inf
     for seed, (spread, size) in enumerate(itertools.product((0.01, 1.0, 100.0), (8, 100, 10**6))):
-        q = Diagonal().unpack(_normals(8, 4, seed=seed) * torch.tensor([spread, spread, 1.0, 1.0]).double())
-        sample = q.sample(_normals(8, 2, seed=100 + seed))
+        q = Diagonal().unpack(normals(8, 4, seed=seed) * torch.tensor([spread, spread, 1.0, 1.0]).double())
+        sample = q.sample(normals(8, 2, seed=100 + seed))
         entropy = -aggregate_log_density(q, sample, size).mean()
         worst = max(worst, (entropy - math.log(size) + q.log_density(sample).mean()).item())
     yield within("Ĥ − ceiling, for any posteriors, draws and n", worst, 1e-12)
@@ -454,7 +455,7 @@ def _over_all_batches() -> Iterator[Finding]:
     means, biases = [], []
     for batch in range(2, 7):
         found = [_estimates(own, batch) for own in range(6)]
-        biases += [_largest((log.exp().mean(0) - density) / density.max()) for log in found]
+        biases += [largest((log.exp().mean(0) - density) / density.max()) for log in found]
         means.append(-sum((each[own].exp() * found[own].mean(0)).sum().item() for own in range(6)) * step / 6)
     yield within("E q̂ − q over all batches of six", max(biases), 1e-14)
     yield within("Ĥ of the whole set against H", abs(means[-1] - truth), 1e-12)
@@ -504,7 +505,7 @@ def _negative() -> Iterator[Finding]:
     everything, q = (
         DiagonalParameters(own, torch.full_like(own, 2 * math.log(deviation))) for own in (means, means[rows])
     )
-    sample = q.sample(_normals(32, 1, seed=2))
+    sample = q.sample(normals(32, 1, seed=2))
     found = ExclusiveKL().estimate(q, q, sample, StandardNormal(), sample[:0], size).value.item()
     line = torch.linspace(-5, 5, 5001, dtype=torch.float64)[:, None]
     log_density = everything.log_densities(line).logsumexp(-1) - math.log(size)
@@ -656,9 +657,9 @@ def overlap_fails() -> Iterator[Finding]:
     apart = max(abs(pair - (1.0 - share)) for share in shares for pair in pairs(share))
     yield within("∫ min(q_i, q_j) − (1 − λ), every pair", apart, 1e-12)
     reached = []
-    for wanted in (0.01, 0.5, 1.0, 2.0, math.log(count) - 0.01):
-        share: Any = optimize.brentq(lambda value, wanted=wanted: exact(value) - wanted, 0.0, 1.0, xtol=1e-14)
-        reached.append(abs(ours(share) - wanted))
+    for target in (0.01, 0.5, 1.0, 2.0, math.log(count) - 0.01):
+        share: Any = optimize.brentq(lambda value, target=target: exact(value) - target, 0.0, 1.0, xtol=1e-14)
+        reached.append(abs(ours(share) - target))
     yield within("any value of I by λ", max(reached), 1e-9)
     yield within("λ log n as ε → 0", abs(exact(0.6, balls=1e-9) - 0.6 * math.log(count)), 1e-7)
     distances = torch.cdist(means[:, None], means[:, None])
@@ -668,33 +669,26 @@ def overlap_fails() -> Iterator[Finding]:
 
 
 @cache
-def _trained(kind: str) -> Seen:
+def _trained(kind: str) -> PartlyTrained:
     """A member after 200 of many steps, with a posterior of that kind."""
     dataset = synth_nonlinear(samples=500)
     model = mlp(6, LATENTS, encoder=(12,), decoder=(12,), posterior=POSTERIORS[kind], likelihood=Gaussian(0.7))
     member = Member(model, BetaVAE(0.5), steps=200, optimizer=Adam(lr=3e-3))
-    halves: Any = train([member], dataset, dtype=torch.float64).member(0)
-    for half in halves:
-        half.requires_grad_(False)
-    return Seen(tuple(halves), dataset.x(torch.arange(5)).double(), model.likelihood)
+    networks: Any = train([member], dataset, dtype=torch.float64).member(0)
+    for network in networks:
+        network.requires_grad_(False)
+    return PartlyTrained(tuple(networks), dataset.x(torch.arange(5)).double(), model.likelihood)
 
 
 def _objective(model: Any, x: Tensor, likelihood: Likelihood, prior: Prior, beta: float) -> Tensor:
     """L_β of each observation, with the expectation over two latents by quadrature."""
     encode, decode = model
     q = encode(x)
-    noise, weights = _hermite()
+    noise, weights = quadrature(LATENTS, 60)
     sample = q.sample(noise[:, None, :])  # (nodes, n, z)
     rows = x.expand(len(noise), *x.shape).reshape(-1, *x.shape[1:])
     fit = likelihood.log_density(rows, decode(sample.reshape(-1, LATENTS), raw=True))
     return weights @ fit.reshape(len(noise), -1) - beta * prior.kl(q, q.mean).total
-
-
-def _hermite(nodes: int = 60) -> tuple[Tensor, Tensor]:
-    """Noise of two latents, and weights that turn a sum into an expectation (Gauss–Hermite)."""
-    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
-    line, shares = torch.from_numpy(points), torch.from_numpy(weights / weights.sum())
-    return torch.cartesian_prod(line, line), torch.outer(shares, shares).reshape(-1)
 
 
 def _rescaled(weights: Mapping[str, Tensor], beta: float, latents: int) -> dict[str, Tensor]:
@@ -720,7 +714,7 @@ def _random_networks(model: VAE) -> Networks:
 
 def _draws(prior: Prior, latents: int = LATENTS) -> np.ndarray:
     uniform = torch.rand(20_000, latents, dtype=torch.float64, generator=torch.Generator().manual_seed(8))
-    return prior.sample(_normals(20_000, latents, seed=7), uniform).numpy()
+    return prior.sample(normals(20_000, latents, seed=7), uniform).numpy()
 
 
 def _follows(draws: np.ndarray, cdf: Callable[..., Any]) -> bool:
@@ -748,24 +742,12 @@ def _piecewise(integrand: Callable[[float], float], marks: Any) -> float:
     )
 
 
-def _normals(*shape: int, seed: int) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def _turn(angle: float) -> Tensor:
-    return torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]], dtype=torch.float64)
-
-
 def _refuses(call: Callable[..., Any], *arguments: Any, **options: Any) -> bool:
     try:
         call(*arguments, **options)
     except AxiswiseError:
         return True
     return False
-
-
-def _largest(values: Tensor) -> float:
-    return values.detach().abs().max().item()
 
 
 def _off(ours: Tensor, theirs: Any) -> float:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from axiswise.errors import AxiswiseError
 from axiswise.evaluation import name_of
-from axiswise.records import read_rows, records_files
 from axiswise.report.figures import ACCENT, KEY, MUTED, SEQUENCE, WIDTH, picture
 from axiswise.statistics import mean_interval
+from axiswise_papers._claim import Rows
+from axiswise_papers._tables import column, read_study
 from axiswise_papers.mathieu2019.claims import cells
 from axiswise_papers.mathieu2019.measures import BATCHES, FRAME, densities
 from axiswise_papers.mathieu2019.studies import (
@@ -27,7 +27,6 @@ from axiswise_papers.mathieu2019.studies import (
     STRONG,
 )
 
-Records = Mapping[str, Sequence[Mapping[str, Any]]]
 WARM, GREEN, PLUM = "#c2410c", "#2f855a", "#805ad5"
 TRAINED = {
     "none": "nothing",
@@ -43,68 +42,60 @@ TRAINED = {
 
 def figure_3(folder: Path) -> dict[str, bytes]:
     """Figure 3: densities over α and β, and the quantities they are judged by."""
-    return {"figure_3.png": _figure_3(read(folder))}
+    return {"figure_3.png": _figure_3(read_study(folder))}
 
 
 def divergences(folder: Path) -> dict[str, bytes]:
     """Every divergence of objective (7) with its term and without, and L_{H,β} beside the β-VAE."""
-    rows = read(folder)
+    rows = read_study(folder)
     return {"divergences.png": _divergences(rows), "entropy.png": _entropy(rows)}
 
 
 def appendix_c(folder: Path) -> dict[str, bytes]:
     """The minibatch estimator of the aggregate's entropy by the size of batches."""
-    return {"appendix_c.png": _appendix_c(read(folder))}
+    return {"appendix_c.png": _appendix_c(read_study(folder))}
 
 
 def discussion(folder: Path) -> dict[str, bytes]:
-    """What a wide and a narrow latent tell."""
-    return {"discussion.png": _discussion(read(folder))}
+    """How much information a wide and a narrow latent carry."""
+    return {"discussion.png": _discussion(read_study(folder))}
 
 
 def figure_2_top(folder: Path) -> dict[str, bytes]:
     """Figure 2, top: score against reconstruction over β, by prior."""
-    return {"figure_2_top.png": _figure_2_top(read(folder))}
+    return {"figure_2_top.png": _figure_2_top(read_study(folder))}
 
 
 def figure_2_bottom(folder: Path) -> dict[str, bytes]:
     """Figure 2, bottom: score against reconstruction over degrees of freedom."""
-    return {"figure_2_bottom.png": _figure_2_bottom(read(folder))}
+    return {"figure_2_bottom.png": _figure_2_bottom(read_study(folder))}
 
 
 def figure_4(folder: Path) -> dict[str, bytes]:
     """Figure 4: sparsity, reconstruction and divergence over α; one picture for each set of images."""
-    rows = read(folder)
+    rows = read_study(folder)
     groups = sorted({name.partition("/")[0] for name in rows})
     return {f"figure_4_{group}.png": _figure_4(rows, group) for group in groups}
 
 
-def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of every run in the folder of a study, by the run's name."""
-    found = {name: read_rows(path) for name, path in records_files(folder).items()}
-    if not found:
-        raise AxiswiseError(f"Expected the folder of a study of mathieu2019. Got {folder}, which has no records.")
-    return found
-
-
 @picture
-def _figure_3(records: Records) -> Figure:
+def _figure_3(records: Rows) -> Figure:
     rows = [row for own in records.values() for row in own]
     figure = Figure(figsize=(WIDTH, 8.4), layout="constrained")
-    halves: Any = figure.subfigures(2, 1, height_ratios=(1.7, 1.0))
-    axes = halves[0].subplots(len(ALPHAS), len(BETAS), squeeze=False)
-    halves[0].suptitle("density of the aggregate posterior, lowest seed", fontsize=10)
-    kept = _lowest_seed(rows, "aggregate_density")
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1.7, 1.0))
+    axes = parts[0].subplots(len(ALPHAS), len(BETAS), squeeze=False)
+    parts[0].suptitle("density of the aggregate posterior, lowest seed", fontsize=10)
+    densities = _lowest_seed(rows, "aggregate_density")
     for line, alpha in enumerate(reversed(ALPHAS)):
-        for column, beta in enumerate(BETAS):
-            _density(axes[line, column], kept.get((alpha, beta)))
-            axes[line, column].set_xticks([0, 1] if line == len(ALPHAS) - 1 else [])
-            axes[line, column].set_yticks([0, 1] if column == 0 else [])
+        for place, beta in enumerate(BETAS):
+            _density(axes[line, place], densities.get((alpha, beta)))
+            axes[line, place].set_xticks([0, 1] if line == len(ALPHAS) - 1 else [])
+            axes[line, place].set_yticks([0, 1] if place == 0 else [])
             if line == 0:
-                axes[line, column].set_title(f"β = {beta:g}")
-            if column == 0:
-                axes[line, column].set_ylabel(f"α = {alpha:g}")
-    charts = halves[1].subplots(1, 2)
+                axes[line, place].set_title(f"β = {beta:g}")
+            if place == 0:
+                axes[line, place].set_ylabel(f"α = {alpha:g}")
+    charts = parts[1].subplots(1, 2)
     for axis, field, label in (
         (charts[0], None, "information I(x; z), nats: less is more overlap"),
         (charts[1], "inclusive", "KL(p ‖ q), nats: less is a better match"),
@@ -136,7 +127,7 @@ def _density(axis: Any, row: Mapping[str, Any] | None) -> None:
 
 
 @picture
-def _divergences(rows: Records) -> Figure:
+def _divergences(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
     axes: Any = figure.subplots(1, 5)
     names = list(DIVERGENCES)
@@ -150,7 +141,7 @@ def _divergences(rows: Records) -> Figure:
     for number, (axis, (title, measure, field, own)) in enumerate(zip(axes, shown, strict=True)):
         for place, name in enumerate(names):
             colour = ACCENT if name in own else WARM if name == "none" else MUTED
-            _dots(axis, -place, _column(rows, f"divergences/{name}", measure, field), colour)
+            _dots(axis, -place, column(rows, f"divergences/{name}", measure, field), colour)
         axis.set_yticks(
             [-place for place in range(len(names))], [TRAINED[name] if number == 0 else "" for name in names]
         )
@@ -167,7 +158,7 @@ def _divergences(rows: Records) -> Figure:
 
 
 @picture
-def _entropy(rows: Records) -> Figure:
+def _entropy(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     axes: Any = figure.subplots(1, 3)
     runs = {"beta-vae": ("β-VAE", WARM, -0.12), "entropy-regularised": ("entropy-regularised, eq 5", ACCENT, 0.12)}
@@ -182,11 +173,11 @@ def _entropy(rows: Records) -> Figure:
     ):
         for name, (_, colour, shift) in runs.items():
             for place, beta in enumerate(ENTROPY_BETAS):
-                found = _column(rows, f"entropy/{name}", measure, field, beta=beta)
+                found = column(rows, f"entropy/{name}", measure, field, beta=beta)
                 _dots(axis, place + shift, found, colour, upright=True)
         axis.set_xticks(range(len(ENTROPY_BETAS)), [f"β = {beta:g}" for beta in ENTROPY_BETAS])
         axis.set_title(title)
-    usual = mean_interval(_column(rows, "entropy/beta-vae", "mean_log_variance", beta=ENTROPY_BETAS[-1]))
+    usual = mean_interval(column(rows, "entropy/beta-vae", "mean_log_variance", beta=ENTROPY_BETAS[-1]))
     level = usual.estimate + math.log(ENTROPY_BETAS[-1])
     if math.isfinite(level):
         axes[2].plot([0.7, 1.3], [level] * 2, color=MUTED, linestyle="--", linewidth=0.8, label="β-VAE's + log β")
@@ -197,15 +188,15 @@ def _entropy(rows: Records) -> Figure:
 
 
 @picture
-def _appendix_c(rows: Records) -> Figure:
+def _appendix_c(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     axes: Any = figure.subplots(1, 3)
     run, titles = "estimator/pinwheel", ("hardly any overlap", "much overlap")
     points = next((row["points"] for row in rows.get(run, ())), 0)
     for axis, beta, title in zip(axes, ESTIMATOR_BETAS, titles, strict=False):
-        truth, ceiling = (_column(rows, run, "batch_estimates", field, beta=beta) for field in (None, "ceiling"))
+        truth, ceiling = (column(rows, run, "batch_estimates", field, beta=beta) for field in (None, "ceiling"))
         estimates, negative = (
-            [_column(rows, run, "batch_estimates", field, beta=beta, place=place) for place in range(len(BATCHES))]
+            [column(rows, run, "batch_estimates", field, beta=beta, place=place) for place in range(len(BATCHES))]
             for field in ("entropy", "negative")
         )
         above = [[one - two for one, two in zip(own, truth, strict=True)] for own in estimates]
@@ -228,7 +219,7 @@ def _appendix_c(rows: Records) -> Figure:
 
 
 @picture
-def _discussion(rows: Records) -> Figure:
+def _discussion(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     axes: Any = figure.subplots(1, 2)
     names = {
@@ -238,14 +229,14 @@ def _discussion(rows: Records) -> Figure:
     }
     for place, run in enumerate(names):
         for latent, (colour, shift) in enumerate(((ACCENT, -0.12), (WARM, 0.12))):
-            found = _column(rows, run, "latent_information", "information", place=latent)
+            found = column(rows, run, "latent_information", "information", place=latent)
             _dots(axes[0], place + shift, found, colour, upright=True)
     axes[0].set_xticks(range(len(names)), list(names.values()))
     axes[0].set_title("information I(x; z_j) of each latent, nats")
     strengths = [f"source of\ndeviation {number:g}" for number in STRONG["unequal"]]
     for source in range(2):
         for latent, (colour, shift) in enumerate(((ACCENT, -0.12), (WARM, 0.12))):
-            found = _column(rows, "one-variance/unequal", "latent_information", "correlation", place=(latent, source))
+            found = column(rows, "one-variance/unequal", "latent_information", "correlation", place=(latent, source))
             _dots(axes[1], source + shift, found, colour, upright=True)
     axes[1].set_xticks(range(2), strengths)
     axes[1].set(title="one variance, unequal sources: |correlation|", xlim=(-0.5, 1.5))
@@ -257,7 +248,7 @@ def _discussion(rows: Records) -> Figure:
 
 
 @picture
-def _figure_2_top(rows: Records) -> Figure:
+def _figure_2_top(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH * 0.7, 3.8), layout="constrained")
     axis = figure.subplots()
     looks = {"isotropic": MUTED, "anisotropic": ACCENT, "learned": GREEN, "whitened": WARM}
@@ -272,7 +263,7 @@ def _figure_2_top(rows: Records) -> Figure:
 
 
 @picture
-def _figure_2_bottom(rows: Records) -> Figure:
+def _figure_2_bottom(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH * 0.7, 3.8), layout="constrained")
     axis = figure.subplots()
     degrees = sorted(float(name.rpartition("-")[2]) for name in rows if "/student-" in name)
@@ -283,12 +274,12 @@ def _figure_2_bottom(rows: Records) -> Figure:
     return figure
 
 
-def _scores(axis: Any, points: Sequence[tuple[str, str, float]], rows: Records, colour: str, label: str) -> None:
+def _scores(axis: Any, points: Sequence[tuple[str, str, float]], rows: Rows, colour: str, label: str) -> None:
     """Score against reconstruction, a point for each name, run and β, joined."""
     places, bounds = [], []
     for name, run, beta in points:
-        place = mean_interval(_column(rows, run, "reconstruction", beta=beta)).estimate
-        found = _bounds(_column(rows, run, "factor_vae", beta=beta))
+        place = mean_interval(column(rows, run, "reconstruction", beta=beta)).estimate
+        found = _bounds(column(rows, run, "factor_vae", beta=beta))
         if math.isfinite(place) and math.isfinite(found[0]):
             places.append(place)
             bounds.append(found)
@@ -297,7 +288,7 @@ def _scores(axis: Any, points: Sequence[tuple[str, str, float]], rows: Records, 
 
 
 @picture
-def _figure_4(rows: Records, group: str) -> Figure:
+def _figure_4(rows: Rows, group: str) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
     axes: Any = figure.subplots(1, 3)
     looks = dict(zip(SPARSE_PRIORS, (MUTED, ACCENT, PLUM), strict=True))
@@ -361,27 +352,6 @@ def _lowest_seed(rows: Sequence[Mapping[str, Any]], measure: str) -> dict[tuple[
     return found
 
 
-def _column(
-    rows: Records,
-    run: str,
-    measure: str,
-    field: str | None = None,
-    *,
-    beta: float | None = None,
-    place: int | tuple[int, int] | None = None,
-) -> list[float]:
-    """Values of a measure, in order of seeds; NaN where there is none."""
-    found = []
-    for row in sorted(rows.get(run, ()), key=lambda row: row["seed"]):
-        if row["measure"] != measure or (beta is not None and row["hyperparameters"].get("beta") != beta):
-            continue
-        value: Any = row["value"] if field is None else row["detail"].get(field)
-        if value is not None and place is not None:
-            value = value[place] if isinstance(place, int) else value[place[0]][place[1]]
-        found.append(math.nan if value is None else float(value))
-    return found
-
-
 FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
     "figure_3": figure_3,
     "divergences": divergences,
@@ -394,9 +364,10 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
 
 CAPTIONS = {
     "appendix_c.png": (
-        "What the minibatch estimator Ĥ of the aggregate's entropy is too large by, in the mean. Printed: it is close "
-        "to its ceiling (dashed) for batches much smaller than the data. That holds where encodings hardly overlap, "
-        "and not where they do; and estimates of a divergence may be negative (right). Bands are 95 % intervals."
+        "By how much the minibatch estimator Ĥ of the aggregate's entropy is too large, on average. Printed: it is "
+        "close to its ceiling (dashed) for batches much smaller than the data. That holds where encodings hardly "
+        "overlap, and not where they do; and estimates of a divergence may be negative (right). Bands are "
+        "95 % intervals."
     ),
     "discussion.png": (
         "Printed, in words: if the encoder has one variance for all latents, the latent that is wider under the prior "
@@ -404,14 +375,14 @@ CAPTIONS = {
     ),
     "divergences.png": (
         "Each row trains with another divergence 𝔻 in the objective (7); each column measures one. The paper prints no "
-        "numbers; each divergence is lessened by training with it. Estimates of MMD are unbiased and may be negative."
+        "numbers; training with a divergence lessens it. Estimates of MMD are unbiased and may be negative."
     ),
     "entropy.png": (
         "The entropy-regularised objective of eq 5 beside the β-VAE. Printed: they are the same up to the scale of "
         "latents, which adds log β to log-variances (dashed)."
     ),
     "figure_3.png": (
-        "Figure 3 on our grid, since the paper prints none, and the two quantities that it is judged by. Printed, in "
+        "Figure 3 on our grid, since the paper prints none, and the two quantities that decide the claim. Printed, in "
         "words: β sets how far encodings overlap, α how close their aggregate is to the prior of four Gaussians. Bands "
         "are 95 % intervals."
     ),

@@ -18,7 +18,7 @@ from axiswise.shapes import Float, Num, Tensor
 
 FRAME = (-0.75, 1.75)  # of the densities of Figure 3, in either latent
 CELLS = 40  # along each side of the frame
-BATCHES = (2, 8, 32, 128)  # sizes at which the estimator (10) is looked at
+BATCHES = (2, 8, 32, 128)  # sizes at which the estimator (10) is measured
 PRIOR_DRAWS = 20_000  # from which the prior's moments are taken
 SPARSITY_KERNEL = MMD(per_latent=True, scales=(0.1, 0.2, 0.5, 1.0, 2.0, 5.0))
 """The kernel of Figure 4: the paper prints neither its constant nor its scales; these are its released code's."""
@@ -53,7 +53,7 @@ class BatchEstimates(NamedTuple):
 
 
 class LatentInformation(NamedTuple):
-    """What single latents tell."""
+    """How much information single latents carry."""
 
     score: Float[Tensor, "..."]
     """I(x; z₁) − I(x; z₂), of the first two latents, in nats."""
@@ -77,7 +77,7 @@ def largest_mode(samples: Float[Tensor, "p n z"], prior: Mixture) -> Float[Tenso
 
 
 def aggregate_density(posterior: Parameters) -> AggregateDensity:
-    r"""Looks at the aggregate posterior of two latents on the square of Figure 3.
+    r"""Measures the density of the aggregate posterior of two latents on the square of Figure 3.
 
     .. math:: q(z) = \tfrac1n \sum_i q(z | x_i), \qquad z \in [-0.75, 1.75]^2
 
@@ -104,10 +104,10 @@ def aggregate_density(posterior: Parameters) -> AggregateDensity:
 
 
 def densities(roots: str, largest: float) -> np.ndarray:
-    """The densities that `aggregate_density` kept of a member, rows from below.
+    """The densities that `aggregate_density` stored for a member, rows from below.
 
     Arguments:
-        roots: As it kept them.
+        roots: As it stored them.
         largest: Its largest density.
 
     Example:
@@ -213,7 +213,7 @@ def _estimated(log_densities: Float[Tensor, "n n"], log_prior: Float[Tensor, " n
 def latent_information(
     posterior: Parameters, samples: Float[Tensor, "p n z"], factors: Num[Tensor, "n k"]
 ) -> LatentInformation:
-    r"""Measures what each latent alone tells of the observation.
+    r"""Measures the information that each latent alone carries about the observation.
 
     .. math:: I(x; z_j) = \tfrac1n \sum_i \mathbb E_{q(z_j | x_i)} \log \frac{q(z_j | x_i)}{q(z_j)}
 

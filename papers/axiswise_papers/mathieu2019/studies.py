@@ -1,4 +1,4 @@
-"""Studies of mathieu2019. Each begins with what to expect, its command, and what it costs."""
+"""Studies of mathieu2019. Each docstring gives what to expect, the command, and the cost."""
 
 import math
 from collections.abc import Callable
@@ -177,7 +177,7 @@ def appendix_c(scale: Scale) -> list[Run]:
     β-VAEs of 1,024 points of a pinwheel, with β so small that encodings hardly overlap and so large that they do; the
     estimator (10) with batches of 2 to 128 beside the entropy over the whole set, at the same samples. Published, in
     words: estimates are biased upwards unless batches are very large, and of the divergence often negative although it
-    is not; for B ≪ n they sit at log n + E H(q(z|x)). Expected: that last only where encodings hardly overlap.
+    is not; for B ≪ n they are at log n + E H(q(z|x)). Expected: that last only where encodings hardly overlap.
 
     Command: ``axiswise run mathieu2019.appendix_c``. Cost: ten seconds on one core.
     """
@@ -200,8 +200,8 @@ def discussion(scale: Scale) -> list[Run]:
     Two normal sources, mixed into four values, are encoded with one variance for both latents under a Gaussian prior
     whose first latent has sixteen times the variance of the second. Published, in words: more information can be stored
     in the dimension of higher variance, and it is more likely to correspond to an important factor. Sources of unequal
-    and of equal strength; and, as a control, diagonal posteriors, whose objective does not see the prior's variances
-    (mathieu.aniso), so that equal sources share the information.
+    and of equal strength; and, as a control, diagonal posteriors, whose objective does not depend on the prior's
+    variances (mathieu.aniso), so that equal sources share the information.
 
     Command: ``axiswise run mathieu2019.discussion``. Cost: fifteen seconds on two cores.
     """
@@ -238,15 +238,15 @@ def figure_2_top(scale: Scale) -> list[Run]:
 
     β-VAEs with ten latents: isotropic prior; fixed variances in proportion to the principal components of the images;
     learned ones that start there; and, as a control, the isotropic prior with networks whose latents are measured in
-    those units, which is the fixed anisotropic prior in other words (mathieu.aniso). Published, as a picture: at equal
-    reconstruction, scores of fixed anisotropic priors lie above the isotropic ones', learned ones highest; and, in
+    those units, which is equivalent to the fixed anisotropic prior (mathieu.aniso). Published, as a picture: at equal
+    reconstruction, scores of fixed anisotropic priors are above the isotropic ones', learned ones highest; and, in
     words (section 4.1), no gain from β > 1 with the isotropic prior and very large variation between seeds.
 
     Command: ``axiswise run mathieu2019.figure_2_top --device cuda``. Cost: twenty runs of ten members, about an hour on
     one H200; at ``--scale paper`` 100 members each and 20 epochs, days.
 
-    Network, optimizer, batch and epochs are the paper's (Table 1a, appendix B); its values of β stand in the picture
-    only, and these are ours. At the default scale 30,000 steps, an eighth of 20 epochs.
+    Network, optimizer, batch and epochs are the paper's (Table 1a, appendix B); its values of β are only in the
+    picture, and these are ours. At the default scale 30,000 steps, an eighth of 20 epochs.
     """
     steps = {"smoke": 2, "default": 30_000, "paper": 230_400}[scale]
     logits = SINGULAR_VALUE_LOGITS
@@ -291,14 +291,14 @@ def figure_4(scale: Scale) -> list[Run]:
     VAEs of 50 latents with the prior (1 − γ) N(0, 1) + γ N(0, σ₀²), γ = 0 or 0.9, over α and β, with MMD as the
     divergence. Published, as a picture: γ = 0.9 is sparser than γ = 0; with it α > 0 is far sparser than α = 0; the
     divergence is lower for γ = 0; γ and α cost little reconstruction beside β. σ₀² is printed 0.05 in section 6.3 and
-    σ₀ in appendix B: both are run. CelebA is not free to fetch: where its folder is there it is run, and otherwise
+    σ₀ in appendix B: both are run. CelebA cannot be downloaded freely: it is run if its folder exists, and otherwise
     Fashion-MNIST alone, on which the authors' released code has an example.
 
     Command: ``axiswise run mathieu2019.figure_4 --device cuda``. Cost: three runs of 27 members with batch norm, about
     two hours on one H200; CelebA seven times that.
 
-    Network, optimizer, batch, latents and 60 epochs are the paper's (Table 1c, appendix B). Its grid of α and β stands
-    in the picture only, and this one is ours.
+    Network, optimizer, batch, latents and 60 epochs are the paper's (Table 1c, appendix B). Its grid of α and β is
+    only in the picture, and this one is ours.
     """
     runs = []
     for name, dataset, channels, observations in (
@@ -343,12 +343,12 @@ def enlarged_clothes() -> FactorDataset:
 
 
 def enlarged_sprites() -> FactorDataset:
-    """Small discs in 64 × 64 pixels, 32 of them: what is trained on in smoke size, where no files are wanted."""
+    """Small discs in 64 × 64 pixels, 32 of them: the data of the smoke scale, which needs no files."""
     return enlarged(small_sprites((4, 4, 2), side=28))
 
 
 def large_sprites() -> FactorDataset:
-    """Discs on 64 × 64 pixels, 32 of them, in place of dSprites in smoke size."""
+    """Discs on 64 × 64 pixels, 32 of them, in place of dSprites at the smoke scale."""
     return small_sprites((4, 4, 2), side=64, travel=(30.0, 20.0), radius=(6.0, 10.0))
 
 
@@ -406,7 +406,7 @@ def whitened_conv64() -> tuple[nn.Module, nn.Module]:
     """The network of Table 1a with latents in units of the fixed anisotropic prior's deviations.
 
     With a standard normal prior, its objective at any weights is that of the plain network under the anisotropic prior,
-    and so are its gradients: what differs is called the prior there and the network here.
+    and so are its gradients: there the units belong to the prior, here to the network.
     """
     model = sprites_model(StandardNormal())
     scales = Anisotropic(SINGULAR_VALUE_LOGITS).variances.sqrt()

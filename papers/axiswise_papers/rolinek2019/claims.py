@@ -2,7 +2,7 @@
 
 The rules were fixed before the first run at the default scale, those of Table 2 and of the shares of Table 1 before an
 earlier and longer one, after which one was added that can only make it harder: cells of Table 2 must meet what is
-printed. Differences are paired by seed. What has to be said of the settings is in `studies`.
+printed. Differences are paired by seed. The settings are explained in `studies`.
 """
 
 import math
@@ -14,6 +14,7 @@ import numpy as np
 from axiswise.geometry import haar_chance
 from axiswise.statistics import Interval, bootstrap_rows, compare_paired, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, agrees, below
+from axiswise_papers._tables import values
 from axiswise_papers.rolinek2019 import exact
 from axiswise_papers.rolinek2019.studies import THRESHOLDS
 from axiswise_papers.rolinek2019.tables import (
@@ -25,7 +26,6 @@ from axiswise_papers.rolinek2019.tables import (
     measured,
     published,
     tasks_of,
-    values,
 )
 
 # A plain VAE keeps a latent whose variance λ exceeds β/2 = ½: none of the stretched square (1/3, 1/12), one of the bent
@@ -37,7 +37,7 @@ MUCH_SMALLER = 0.1  # what "≪ 1" and "≈ 1" mean in Definition 1
 IGNORED = 0.01  # share of the squared Jacobian that a decoder which ignores passive latents may give to them
 CROSS_SHARE = 0.05  # of the reconstruction loss that the term left out of (15) may be
 LINEAR_CROSS_SHARE = 1e-4  # of a linear decoder's, for which it is exactly 0: rounding of single precision
-CHOSEN = {"linear": 1e-2, "non-linear": 1e-3, "sprites": 4.0}  # β that too small and too large ones are compared with
+MIDDLE = {"linear": 1e-2, "non-linear": 1e-3, "sprites": 4.0}  # β that the least and the largest are compared with
 FACTORS = {"linear": 2, "non-linear": 2, "sprites": 5}
 UNIFORM_MEAN, UNIFORM_SPREAD = 22.5, 11.25  # degrees: of an angle uniform on 0 … 45, and its mean distance from that
 FEW = 5  # points that a correlation needs
@@ -92,18 +92,18 @@ def polarized(rows: Rows) -> Iterator[Finding]:
 def overprune(rows: Rows) -> Iterator[Finding]:
     """How many latents trained linear VAEs keep on the stretched square, at each β: those with λ > β/2."""
     for beta, own in by_beta(rows.get("linear/beta", ())).items():
-        kept = sum(variance > beta / 2 for variance in VARIANCES)
+        predicted = sum(variance > beta / 2 for variance in VARIANCES)
         active = values({"linear": own}, "linear", "dto", "active")
         yield agrees(
             f"{TASKS['linear']}: active latents at β = {beta:g}",
             mean_interval(active.values()),
-            float(kept),
+            float(predicted),
             published="blank cells of VAEs (Table 2)" if beta == 1.0 else "",
         )
 
 
 def overprune_of_table_2(rows: Rows) -> Iterator[Finding]:
-    """The plain VAEs of Table 2 lose what theory says they lose."""
+    """The plain VAEs of Table 2 lose the latents that theory says they lose."""
     for task in tasks_of(rows):
         if task in PRUNED_TO:
             yield _pruned(rows, task)
@@ -181,7 +181,7 @@ def figs4(rows: Rows) -> Iterator[Finding]:
     """Both scores at the smallest, a middle and the largest β."""
     for run in rows:
         task, found = run.partition("/")[0], by_beta(rows[run])
-        least, most, middle = min(found, default=math.nan), max(found, default=math.nan), CHOSEN.get(task, math.nan)
+        least, most, middle = min(found, default=math.nan), max(found, default=math.nan), MIDDLE.get(task, math.nan)
 
         def at(beta: float, quantity: str, run: str = run, found: Betas = found) -> dict[int, float]:
             return measured({run: found.get(beta, ())}, run, quantity)  # one β as a study of its own
@@ -307,7 +307,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="rolinek.prop23",
-        title="Likelihood and ELBO do not see rotations of the latents; the implemented loss does",
+        title="Likelihood and ELBO are invariant to rotations of the latents; the implemented loss is not",
         published="Propositions 2 and 3; section 3.1",
         rule="both unchanged to 1e-8 by a rotation; the loss of a diagonal posterior changes by more than 1e-3",
         exact=exact.prop23,
@@ -446,7 +446,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="rolinek.fullcov",
-        title="Divergence and samples of a full-covariance posterior; its loss does not see rotations",
+        title="Divergence and samples of a full-covariance posterior; its loss is invariant to rotations",
         published="(S76–S78); section 5.3",
         rule="divergence to 1e-12, moments of samples to 1e-13, loss of a rotated model to 1e-10",
         exact=exact.fullcov,
@@ -498,7 +498,7 @@ CLAIMS: tuple[Claim, ...] = (
         falls_short=(
             "on the bent square, whose weights the paper does not give, DtO of β-VAEs is .38 where .18 ± .02 is "
             "printed (.18 at β = 0.1: `rolinek.figS4`), their Disent. is .38 where .73 ± .16 is, and ten seeds "
-            "cannot tell that from the others'"
+            "cannot distinguish that from the others'"
         ),
     ),
     Claim(
@@ -538,7 +538,7 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         trained=(Training("rolinek2019.table_s4", tables4),),
         falls_short=(
-            "one of thirteen findings is undecided: twenty seeds cannot tell DtO at ratio 1.2 from that at 1.0, "
+            "one of thirteen findings is undecided: twenty seeds cannot distinguish DtO at ratio 1.2 from that at 1.0, "
             "−.17 [−.37, .03]"
         ),
     ),

@@ -1,4 +1,4 @@
-r"""What rolinek2019 says of a trained model in words: a polarized regime, and a square turned in latent space."""
+r"""What rolinek2019 describes in words of a trained model: a polarized regime, and a square turned in latent space."""
 
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ def polarized_regime(
         codes: Posterior means, any leading axes (members).
         variance: Posterior variances.
         gram: Products JᵀJ of the decoder's Jacobians there.
-        active_below: A latent is active if its mean variance lies below this, else passive.
+        active_below: A latent is active if its mean variance is below this, else passive.
 
     Example:
         >>> codes, variance = torch.tensor([[1.0, 0.1], [-1.0, -0.1]]), torch.tensor([[0.02, 1.0], [0.02, 0.9]])
@@ -84,8 +84,8 @@ def axis_angle(codes: Float[Tensor, "... n z"], factors: Num[Tensor, "n k"]) -> 
     .. math:: z_j \approx a_j^\top w + b_j, \qquad
         \theta_j = \arctan \frac{\text{second largest } |a_{jk}|}{\text{largest } |a_{jk}|}
 
-    It is meant for two continuous factors, where it says all: uniform from 0° to 45° for squares turned at random,
-    whose mean is 22.5° and mean distance from that 11.25°.
+    It is meant for two continuous factors, which it describes completely: uniform from 0° to 45° for squares turned at
+    random, whose mean is 22.5° and mean distance from that 11.25°.
 
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,

@@ -1,7 +1,7 @@
-"""Studies of rolinek2019. Each begins with its command, what to expect, and what it costs.
+"""Studies of rolinek2019. Each docstring gives what to expect, the command, and the cost.
 
-The paper's loss is ‖x − x̂‖² + β·KL, without a half: a Gaussian likelihood of variance ½, so that β here is the paper's.
-It gives neither batch sizes nor, for images, the likelihood: batches of 64 and Bernoulli pixels are ours.
+The paper's loss is ‖x − x̂‖² + β·KL, without a half: a Gaussian likelihood of variance ½, so that β here is the
+paper's. It gives neither batch sizes nor, for images, the likelihood: batches of 64 and Bernoulli pixels are ours.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ REGIME_MEASURES = (
     loss,
     kl,
 )
-RECORDED = 500  # batches between two looks at the polarized regime, as in section 5.2
+RECORDED = 500  # batches between two measurements of the polarized regime, as in section 5.2
 BATCH = 64
 WIDE = 10  # latents of the second column of Table 1
 LENGTHS = (10, 30, 50)  # epochs of Figure 3
@@ -115,8 +115,8 @@ def table_1(scale: Scale) -> list[Run]:
 
     Learning rate and β are the paper's at every scale, since they decide when latents settle; only training is
     shorter, 80,000 batches, so that a share comes out lower (20,000, which were tried first, are too few for ten
-    latents). Look at when: ten latents are polarized after some 16,000 batches, where the published shares mean 12,400
-    and 5,600 if batches were of 64.
+    latents). Compare the number of batches instead: ten latents are polarized after some 16,000, where the published
+    shares mean 12,400 and 5,600 if batches were of 64.
     """
     steps = {"smoke": 200, "default": 80_000, "paper": 375_000}[scale]
     runs = []
@@ -138,8 +138,8 @@ def table_1(scale: Scale) -> list[Run]:
 def table_2(scale: Scale) -> list[Run]:
     """Diagonal posteriors turn decoders orthogonal (rolinek2019 Table 2, synthetic rows).
 
-    A square in space, stretched or bent, is given to β-VAEs, to plain VAEs (β = 1), to autoencoders, to β-VAEs whose
-    posterior has a full covariance, and to decoders as they were initialised. Published DtO of the stretched square:
+    On a square in space, stretched or bent: β-VAEs, plain VAEs (β = 1), autoencoders, β-VAEs whose posterior has a full
+    covariance, and decoders as they were initialised. Published DtO of the stretched square:
     .00 ± .00 for β-VAEs against .33 ± .18 for autoencoders and .34 ± .35 with full covariance; of the bent one
     .18 ± .02 against .54 ± .13 and .55 ± .02. Plain VAEs switch latents off, and their cells are blank.
 
@@ -151,8 +151,9 @@ def table_2(scale: Scale) -> list[Run]:
     with.
 
     The default takes fewer and larger steps, on a cosine to 0: 30,000 from 0.1 on the stretched square, with β raised
-    to 1e-3, since alignment takes a time that goes as 1/β; 20,000 from 3e-3 on the bent one, with the paper's β (15,000
-    leave the orderings of DtO undecided). Plain VAEs take fewer: they are done once their latents are switched off.
+    to 1e-3, since alignment takes a time proportional to 1/β; 20,000 from 3e-3 on the bent one, with the paper's β
+    (15,000 leave the orderings of DtO undecided). Plain VAEs take fewer: they are done once their latents are switched
+    off.
     """
     runs = []
     for task in tasks(scale):
@@ -183,9 +184,9 @@ def table_2(scale: Scale) -> list[Run]:
 def table_s4(scale: Scale) -> list[Run]:
     """Linear VAEs align with the axes only where the data's variances differ (rolinek2019 Table S4, Figure S5).
 
-    A unit square, one side stretched by a ratio, is rotated into three dimensions and given to linear β-VAEs with two
-    latents. Published: DtO .49 ± .32, .20 ± .24 and .01 ± .06 at ratios 1.0, 1.2 and 1.5, and .00 at 2.0 (Table 2);
-    Disent. .51 ± .28, .76 ± .25 and .98 ± .06. At ratio 1.0 every rotation of the latents is equally good and each
+    A unit square, one side stretched by a ratio, is rotated into three dimensions; linear β-VAEs with two latents are
+    trained on it. Published: DtO .49 ± .32, .20 ± .24 and .01 ± .06 at ratios 1.0, 1.2 and 1.5, and .00 at 2.0 (Table
+    2); Disent. .51 ± .28, .76 ± .25 and .98 ± .06. At ratio 1.0 every rotation of the latents is equally good and each
     seed finds its own.
 
     Command: ``axiswise run rolinek2019.table_s4``. Cost: a minute on two cores. At ``--scale paper`` (β = 1e-4, Adam
@@ -221,7 +222,7 @@ def table_s4(scale: Scale) -> list[Run]:
 def figure_s4(scale: Scale) -> list[Run]:
     """Too small a β does nothing, too large a β switches latents off (rolinek2019 Figure S4, right).
 
-    A square in space, stretched or bent, is given to β-VAEs with two latents, over five orders of magnitude of β.
+    β-VAEs with two latents on a square in space, stretched or bent, over five orders of magnitude of β.
     Published as curves without numbers: for too small a β the effect of the divergence is negligible, for too large a
     one fewer latents are active than there are factors. Over a single active latent DtO is 0 by definition, so read
     it beside the number of active latents.
@@ -258,7 +259,7 @@ def table_2_images(scale: Scale) -> list[Run]:
     of one H200, of which dSprites takes most. ``--scale paper`` has batches of 64 instead of 256: four times as long.
 
     Networks, optimizer (AdaGrad, 0.01), epochs and β are those of Table S3. Batches and Bernoulli pixels are ours. At
-    the smoke scale small sprites, which need no file, stand for all three.
+    the smoke scale small sprites, which need no file, replace all three.
     """
     runs = []
     for task in IMAGES:
@@ -384,9 +385,9 @@ def gently_bent(*, samples: int = 50_000, seed: int = 0) -> FactorDataset:
     .. math:: x = W_2 \tanh(W_1 v + b_1) + b_2, \qquad W \sim \mathcal{U}\left(\pm\sqrt{6 / (n_{in} + n_{out})}\right),
         \quad b \sim \mathcal{U}\left(\pm 1 / \sqrt{n_{in}}\right)
 
-    The paper says "random initialization" and no more. This surface is smaller and flatter than that of
-    :func:`~axiswise.data.synth_nonlinear`, and more like what is published of theirs: there a VAE of β = 1 switches off
-    every latent, where of ours it keeps one.
+    The paper only says "random initialization". This surface is smaller and flatter than that of
+    :func:`~axiswise.data.synth_nonlinear`, and closer to the published results: there a VAE of β = 1 switches off
+    every latent, while on ours it keeps one.
 
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,

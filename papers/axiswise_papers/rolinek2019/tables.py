@@ -1,13 +1,12 @@
-"""Cells of the tables of rolinek2019: what is printed, and what rows say of the same."""
+"""Cells of the tables of rolinek2019: the printed values, and the same from rows."""
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from axiswise_papers._claim import Rows
+from axiswise_papers._tables import read_published, values
 
 TASKS = {
     "linear": "Synth. Lin.",
@@ -52,7 +51,7 @@ def document() -> Mapping[str, Any]:
         >>> document()["regime"]["tolerance"], document()["setting"][0]["epochs"]
         (0.03, 600)
     """
-    return tomllib.loads(files("axiswise_papers.rolinek2019").joinpath("published.toml").read_text("utf-8"))
+    return read_published("rolinek2019")
 
 
 def published() -> dict[tuple[str, str, str], Printed]:
@@ -68,27 +67,11 @@ def published() -> dict[tuple[str, str, str], Printed]:
     return found | {("gently-bent", column, quantity): cell for (_, column, quantity), cell in bent.items()}
 
 
-def values(rows: Rows, run: str, measure: str, field: str | None = None) -> dict[int, float]:
-    """Values of a measure, or a field of its detail, by seed; NaN where a member has none, empty without the run.
-
-    Example:
-        >>> rows = {"linear/vae": [{"measure": "dto", "seed": 3, "value": None, "detail": {"active": 0}}]}
-        >>> values(rows, "linear/vae", "dto"), values(rows, "linear/vae", "dto", "active"), values(rows, "other", "dto")
-        ({3: nan}, {3: 0.0}, {})
-    """
-    found: dict[int, float] = {}
-    for row in rows.get(run, ()):
-        if row["measure"] == measure:
-            value = row["value"] if field is None else (row.get("detail") or {}).get(field)
-            found[row["seed"]] = math.nan if value is None else float(value)
-    return dict(sorted(found.items()))
-
-
 def distances(rows: Rows, run: str) -> dict[int, float]:
     """DtO of each member by seed, over all its latents; that of a synthetic task with passive latents is missing.
 
-    Over a single latent it would be 0 by definition, and of nearly equal singular values it says nothing. On images the
-    published numbers are over all latents, or so it seems, and passive ones are the rule.
+    Over a single latent it would be 0 by definition, and for nearly equal singular values it is meaningless. On images
+    the published numbers are over all latents, or so it seems, and passive ones are the rule.
     """
     if run.partition("/")[0] not in ("linear", "non-linear", "gently-bent"):
         return values(rows, run, "dto(latents=all)")
@@ -100,7 +83,7 @@ def distances(rows: Rows, run: str) -> dict[int, float]:
 
 
 def measured(rows: Rows, run: str, quantity: str) -> dict[int, float]:
-    """What stands in a cell of a table, by seed."""
+    """The values of a cell of a table, by seed."""
     if quantity == "dto":
         return distances(rows, run)
     if quantity == "polarization":

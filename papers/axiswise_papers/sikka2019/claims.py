@@ -1,26 +1,25 @@
 """The claims of sikka2019, and how each is judged.
 
-The rules were fixed before the first run at the default scale. A claim over a whole grid of β is as good as its worst
-place: of many intervals the one nearest to contradicting the rule is the finding.
+The rules were fixed before the first run at the default scale. A claim over a whole grid of β is judged at its
+worst place: of many intervals the one nearest to contradicting the rule is the finding.
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
 from axiswise.errors import AxiswiseError
 from axiswise.statistics import Interval, compare, grouped, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
+from axiswise_papers._tables import read_published
 from axiswise_papers.sikka2019 import exact
 
-SHORT = 0.03  # nats that trained linear VAEs may lack of the best objective there is, on average over seeds
-OFF = 0.15  # nats that their two terms may be off: a term is off by more than a sum at whose maximum they nearly are
+SHORT = 0.03  # nats by which the objective of trained linear VAEs may fall short of the optimum, on average over seeds
+OFF = 0.15  # nats that their two terms may be off: near the maximum of a sum its terms are off by more than the sum
 MIE_OFF = 0.05  # nats that the model inference error may be off where only an encoder is trained
 NEAR_ONE = (0.5, 2.0)  # β within which deep networks may have their largest ELBO, "around 1"
-BLOCKS = 20  # initialisations are cut into so many parts, of which each gives a minimum
+BLOCKS = 20  # parts that initialisations are divided into; each part gives a minimum
 ORTHOGONAL = 15.0  # degrees that motions at a large β may be off a right angle, on average
 TESTS = "tests/papers/sikka2019/test_errata.py"
 
@@ -35,8 +34,7 @@ def published(name: str) -> Any:
         >>> published("elbo_peak"), published("encoder")
         (1.0, [256, 200, 200])
     """
-    text = files("axiswise_papers.sikka2019").joinpath("published.toml").read_text("utf-8")
-    return tomllib.loads(text)[name]["value"]
+    return read_published("sikka2019")[name]["value"]
 
 
 PEAK = float(published("elbo_peak"))
@@ -114,7 +112,7 @@ def fixed_decoder(rows: Rows) -> Iterator[Finding]:
         if decoder == "true":
             yield _peak(f"{name}: TIE at other β less that at 1", _negative(truth), others)
         elif decoder in ("halved", "doubled"):
-            # Theory, before anything was trained: TIE is least at β = 2.63 of both; 3 is the nearest that is trained.
+            # By theory, computed before training, TIE is least at β = 2.63 for both; 3 is the nearest in the grid.
             interval = _difference(truth.get(3.0, {}), truth.get(PEAK, {}))
             yield below(f"{name}: TIE at β = 3 less that at 1", interval, 0.0, published="least at 1 (section IV-A)")
 
@@ -162,7 +160,7 @@ def _curves(name: str, rows: Sequence[Mapping[str, Any]], measure: str) -> Itera
 
 
 def _interior(what: str, values: Curve) -> Iterator[Finding]:
-    """Whether a curve is lower somewhere inside than at both ends; where, one half of the seeds says to the other."""
+    """Whether a curve is lower inside than at both ends; half of the seeds choose where, the others test it."""
     betas = list(values)
     seeds = sorted({seed for group in values.values() for seed in group})
     choosing, testing = seeds[0::2], seeds[1::2]

@@ -1,4 +1,4 @@
-"""Exact claims of sikka2019: a function for each, which yields what was compared and how far it was off.
+"""Exact claims of sikka2019: a function for each, which yields what was compared and its deviation.
 
 All are about linear-Gaussian data and linear VAEs, where everything the paper names has a closed form, except
 Proposition 4, which is about any objective of two terms.
@@ -25,6 +25,7 @@ from axiswise.analytic import (
 from axiswise.analytic import terms as terms_of
 from axiswise.shapes import Float, Tensor
 from axiswise_papers._claim import Finding, true, within
+from axiswise_papers._numbers import normals
 
 BETAS = torch.logspace(-1, 2, 301, dtype=torch.float64)
 DRAWN = 100_000  # observations that closed forms are compared with
@@ -49,8 +50,8 @@ def problems() -> dict[str, LinearGaussian]:
     """
     return {
         "figure 1": figure_1_problem(),
-        "random": LinearGaussian(_normals(9, 4)),
-        "noisy": LinearGaussian(2.0 * _normals(6, 3, seed=1), 0.4),
+        "random": LinearGaussian(normals(9, 4)),
+        "noisy": LinearGaussian(2.0 * normals(6, 3, seed=1), 0.4),
     }
 
 
@@ -66,24 +67,24 @@ def optima(problem: LinearGaussian, betas: Float[Tensor, "..."] = BETAS) -> Line
 
 
 def some_vae(observed: int, latents: int) -> LinearVAE:
-    """A linear VAE at no optimum, with all its parameters, at σ² = 1.
+    """A linear VAE that is not at an optimum, with all its parameters, at σ² = 1.
 
     Example:
         >>> some_vae(4, 2).decoder.shape
         torch.Size([4, 2])
     """
     return LinearVAE(
-        _normals(observed, latents, seed=11),
-        0.3 * _normals(latents, observed, seed=12),
-        (0.4 * _normals(latents, seed=13)).exp(),
-        decoder_bias=_normals(observed, seed=14),
-        encoder_bias=_normals(latents, seed=15),
-        variance_weights=0.1 * _normals(latents, observed, seed=16),
+        normals(observed, latents, seed=11),
+        0.3 * normals(latents, observed, seed=12),
+        (0.4 * normals(latents, seed=13)).exp(),
+        decoder_bias=normals(observed, seed=14),
+        encoder_bias=normals(latents, seed=15),
+        variance_weights=0.1 * normals(latents, observed, seed=16),
     )
 
 
 def terms() -> Iterator[Finding]:
-    r"""All seven terms in closed form against sampling, at a linear VAE that is no optimum.
+    r"""All seven terms in closed form against sampling, at a linear VAE that is not at an optimum.
 
     .. math:: \mathcal L = \mathbb E_q \log p(x|z) - \beta\, \mathrm{KL}(q \| p), \quad
         \mathrm{MIE} = \mathbb E\, \mathrm{KL}(q \| p_\theta(z|x)), \quad
@@ -91,7 +92,7 @@ def terms() -> Iterator[Finding]:
 
     A hundred thousand observations, at five standard errors (equations 2, 3, 5 and 6, Table I).
     """
-    model, vae, beta = LinearGaussian(_normals(4, 2)), some_vae(4, 2), 3.0
+    model, vae, beta = LinearGaussian(normals(4, 2)), some_vae(4, 2), 3.0
     found = terms_of(model, vae, beta)
     x = model.sample(DRAWN, seed=1).x
     assert vae.decoder_bias is not None  # `some_vae` gives every parameter
@@ -103,7 +104,7 @@ def terms() -> Iterator[Finding]:
     law = linear_posterior(vae.decoder, 1.0)
     model_posterior = MultivariateNormal((x - vae.decoder_bias) @ law.weights.T, law.covariance)
     true_posterior = MultivariateNormal(x @ model.posterior.weights.T, model.posterior.covariance)
-    output = (mean + variance.sqrt() * _normals(DRAWN, 2, seed=2)) @ vae.decoder.T + vae.decoder_bias
+    output = (mean + variance.sqrt() * normals(DRAWN, 2, seed=2)) @ vae.decoder.T + vae.decoder_bias
     drawn = {
         "reconstruction": Normal(output, 1.0).log_prob(x).sum(-1),
         "kl": kl_divergence(q, prior),
@@ -116,10 +117,8 @@ def terms() -> Iterator[Finding]:
     for name, values in drawn.items():
         exact = getattr(found, name)
         exact = exact[0] if name == "tie_branches" else exact  # the latents as they are
-        yield _within(
-            f"{name}, in standard errors", abs(values.mean() - exact) / (values.std() / math.sqrt(DRAWN)), 5.0
-        )
-    yield _within("TIE less the least of its branches", abs(found.tie - found.tie_branches.min()), 0.0)
+        yield within(f"{name}, in standard errors", abs(values.mean() - exact) / (values.std() / math.sqrt(DRAWN)), 5.0)
+    yield within("TIE less the least of its branches", abs(found.tie - found.tie_branches.min()), 0.0)
 
 
 def prop1() -> Iterator[Finding]:
@@ -134,8 +133,8 @@ def prop1() -> Iterator[Finding]:
         found = optima(problem, betas)
         (slope,) = torch.autograd.grad(found.objective.sum(), betas)
         kl, objective = found.kl.detach(), found.objective.detach()
-        yield _within(f"{name}: dL*/dβ + KL, as a share of the largest KL", (slope + kl).abs().max() / kl.max(), 1e-12)
-        yield _within(f"{name}: largest rise of L* over β", objective.diff().max(), 1e-12)
+        yield within(f"{name}: dL*/dβ + KL, as a share of the largest KL", (slope + kl).abs().max() / kl.max(), 1e-12)
+        yield within(f"{name}: largest rise of L* over β", objective.diff().max(), 1e-12)
         yield true(f"{name}: L* falls from the smallest β to the largest", bool(objective[0] > objective[-1]))
 
 
@@ -143,8 +142,8 @@ def prop2() -> Iterator[Finding]:
     """Proposition 2: neither the divergence nor the reconstruction objective at the optimum ever rises with β."""
     for name, problem in problems().items():
         found = optima(problem)
-        yield _within(f"{name}: largest rise of KL over β", found.kl.diff().max(), 1e-12)
-        yield _within(f"{name}: largest rise of the reconstruction over β", found.reconstruction.diff().max(), 1e-11)
+        yield within(f"{name}: largest rise of KL over β", found.kl.diff().max(), 1e-12)
+        yield within(f"{name}: largest rise of the reconstruction over β", found.reconstruction.diff().max(), 1e-11)
 
 
 def prop3() -> Iterator[Finding]:
@@ -153,74 +152,74 @@ def prop3() -> Iterator[Finding]:
     for name, problem in problems().items():
         found = optima(problem, betas)
         change = found.elbo.diff()
-        yield _within(f"{name}: distance of the best β from 1", abs(betas[found.elbo.argmax()] - 1.0), 1e-12)
-        yield _within(f"{name}: largest fall below β = 1", -change[betas[1:] <= 1].min(), 1e-11)
-        yield _within(f"{name}: largest rise above β = 1", change[betas[1:] > 1].max(), 1e-11)
+        yield within(f"{name}: distance of the best β from 1", abs(betas[found.elbo.argmax()] - 1.0), 1e-12)
+        yield within(f"{name}: largest fall below β = 1", -change[betas[1:] <= 1].min(), 1e-11)
+        yield within(f"{name}: largest rise above β = 1", change[betas[1:] > 1].max(), 1e-11)
 
 
 def prop4() -> Iterator[Finding]:
     """Proposition 4: for any A(κ) − β B(κ), B at the optimum never rises with β.
 
-    Twenty objectives of a thousand arbitrary κ each: nothing is smooth, concave or of a sign.
+    Twenty objectives of a thousand arbitrary κ each: none is smooth, concave or of one sign.
     """
     rises, distinct = [], []
     for seed in range(20):
         draw = np.random.default_rng(seed)
         first, second = draw.standard_t(3, size=1000), draw.normal(size=1000)
-        chosen = (first[:, None] - np.linspace(-3, 10, 500) * second[:, None]).argmax(0)
-        rises.append(float(np.diff(second[chosen]).max()))
-        distinct.append(len(set(chosen.tolist())))
+        best = (first[:, None] - np.linspace(-3, 10, 500) * second[:, None]).argmax(0)
+        rises.append(float(np.diff(second[best]).max()))
+        distinct.append(len(set(best.tolist())))
     yield true("the optimum moves with β, in each of 20 objectives", min(distinct) >= 2)
-    yield _within("largest rise of B over β, of 20 objectives", max(rises), 0.0)
+    yield within("largest rise of B over β, of 20 objectives", max(rises), 0.0)
 
 
 def loglik() -> Iterator[Finding]:
-    r"""Equations 4 and 16: what lies between the log-likelihood and the ELBO is the model inference error.
+    r"""Equations 4 and 16: the log-likelihood exceeds the ELBO by the model inference error.
 
     .. math:: \mathbb E \log p_\theta(x) - \mathrm{MIE} = \mathrm{ELBO}
 
-    The paper lets the log-likelihood at the optimum fall monotonically with β. It rises up to β = 1, where the decoder
+    In the paper the log-likelihood at the optimum falls monotonically with β. It rises up to β = 1, where the decoder
     is the truth and the log-likelihood minus the entropy of the data, and falls from there on.
     """
     problem = figure_1_problem()
     found = optima(problem)
     likelihood, below = found.log_likelihood, BETAS[1:] <= 1
-    yield _within("E log p − MIE − ELBO", (likelihood - found.mie - found.elbo).abs().max(), 1e-11)
+    yield within("E log p − MIE − ELBO", (likelihood - found.mie - found.elbo).abs().max(), 1e-11)
     off = terms_of(problem, some_vae(128, 2))
     gap = abs(off.log_likelihood - off.mie - off.elbo) / abs(off.elbo)
-    yield _within("the same off the optimum, as a share of the ELBO", gap, 1e-9)
-    yield _within("distance of the likeliest β from 1", abs(BETAS[likelihood.argmax()] - 1.0), 1e-12)
-    yield _within("largest fall of the log-likelihood below β = 1", -likelihood.diff()[below].min(), 1e-11)
-    yield _within("largest rise of the log-likelihood above β = 1", likelihood.diff()[~below].max(), 1e-11)
+    yield within("the same off the optimum, as a share of the ELBO", gap, 1e-9)
+    yield within("distance of the likeliest β from 1", abs(BETAS[likelihood.argmax()] - 1.0), 1e-12)
+    yield within("largest fall of the log-likelihood below β = 1", -likelihood.diff()[below].min(), 1e-11)
+    yield within("largest rise of the log-likelihood above β = 1", likelihood.diff()[~below].max(), 1e-11)
     yield true(
         f"the log-likelihood is less at β = 0.1 ({likelihood[0]:.3f}) than at 1 ({likelihood.max():.3f})",
         bool(likelihood[0] < likelihood.max() - 0.05),
         published="falls monotonically (section IV-B)",
     )
     truth = -0.5 * (128 * math.log(2 * math.pi) + torch.logdet(problem.covariance) + 128)
-    yield _within("its peak plus the entropy of the data", abs(likelihood.max() - truth), 1e-11)
+    yield within("its peak plus the entropy of the data", abs(likelihood.max() - truth), 1e-11)
 
 
 def fixed_decoder() -> Iterator[Finding]:
-    """Section IV-A: while the decoder stays as it is, the model inference error is least at β = 1.
+    """Section IV-A: with a fixed decoder, the model inference error is least at β = 1.
 
     "Best at learning the true latents" needs the true decoder: with D = A the true inference error is least at 1, too,
     with D = ½ A at β = 10.13 and with D = 2 A at 3.03.
     """
     problem, betas = figure_1_problem(), torch.logspace(-0.5, 0.5, 201, dtype=torch.float64)
     slanted = problem.mixing @ torch.tensor([[1.0, 0.7], [0.0, 1.0]], dtype=torch.float64)
-    for name, decoder in (("D = A", problem.mixing), ("D random", _normals(128, 2)), ("D slanted", slanted)):
+    for name, decoder in (("D = A", problem.mixing), ("D random", normals(128, 2)), ("D slanted", slanted)):
         found = terms_of(problem, fixed_decoder_optimum(decoder, betas), betas)
         spread = found.log_likelihood.max() - found.log_likelihood.min()
         yield true(f"{name}: columns are not orthogonal, so that MIE > 0", bool(found.mie.min() > 0.001))
-        yield _within(f"{name}: distance of the β of least MIE from 1", abs(betas[found.mie.argmin()] - 1.0), 1e-12)
-        yield _within(f"{name}: range of the log-likelihood over β", spread, 1e-10)
+        yield within(f"{name}: distance of the β of least MIE from 1", abs(betas[found.mie.argmin()] - 1.0), 1e-12)
+        yield within(f"{name}: range of the log-likelihood over β", spread, 1e-10)
     least = betas[terms_of(problem, fixed_decoder_optimum(problem.mixing, betas)).tie.argmin()]
-    yield _within("D = A: distance of the β of least TIE from 1", abs(least - 1.0), 1e-12)
-    yield _within("D = A: the same by minimisation", abs(least_true_error(problem, 1.0) - 1.0), 1e-5)
+    yield within("D = A: distance of the β of least TIE from 1", abs(least - 1.0), 1e-12)
+    yield within("D = A: the same by minimisation", abs(least_true_error(problem, 1.0) - 1.0), 1e-5)
     for scale, expected in ((0.5, 10.133), (2.0, 3.031)):
         off = abs(least_true_error(problem, scale) - expected)
-        yield _within(f"D = {scale:g} A: β of least TIE less {expected}", off, 5e-4, published="1 (section IV-A)")
+        yield within(f"D = {scale:g} A: β of least TIE less {expected}", off, 5e-4, published="1 (section IV-A)")
 
 
 def least_true_error(problem: LinearGaussian, scale: float) -> float:
@@ -258,9 +257,9 @@ def linear() -> Iterator[Finding]:
 
 def _equation_21() -> Iterator[Finding]:
     """The objective as printed, entry by entry, plus its constants."""
-    model, vae, beta = LinearGaussian(_normals(5, 2)), some_vae(5, 2), 1.7
+    model, vae, beta = LinearGaussian(normals(5, 2)), some_vae(5, 2), 1.7
     expected = equation_21(model.covariance, vae, beta) + beta * 2 / 2 - 5 / 2 * math.log(2 * math.pi)
-    yield _within("objective less eq 21 and its constants", abs(terms_of(model, vae, beta).objective - expected), 1e-12)
+    yield within("objective less eq 21 and its constants", abs(terms_of(model, vae, beta).objective - expected), 1e-12)
 
 
 def equation_21(covariance: Float[Tensor, "x x"], vae: LinearVAE, beta: float | Float[Tensor, ""]) -> Float[Tensor, ""]:
@@ -286,11 +285,11 @@ def equation_21(covariance: Float[Tensor, "x x"], vae: LinearVAE, beta: float | 
 
 def _conditions() -> Iterator[Finding]:
     """Equations 22 and 23 hold at the closed form, and at any other choice of eigenvectors."""
-    model, beta = LinearGaussian(_normals(6, 3)), 0.8
+    model, beta = LinearGaussian(normals(6, 3)), 0.8
     values, vectors = torch.linalg.eigh(model.covariance)
     worst, objectives = 0.0, []
-    for chosen in ([5, 4, 3], [5, 4, 0], [5, 3, 1], [0, 1, 2]):
-        vae = fixed_decoder_optimum(vectors[:, chosen] * (values[chosen] - beta).clamp(min=0).sqrt(), beta)
+    for indices in ([5, 4, 3], [5, 4, 0], [5, 3, 1], [0, 1, 2]):
+        vae = fixed_decoder_optimum(vectors[:, indices] * (values[indices] - beta).clamp(min=0).sqrt(), beta)
         D, W = vae.decoder, vae.encoder
         off = D @ W - _eye(6)
         first = (D.T @ off + beta * W) @ model.covariance
@@ -299,18 +298,18 @@ def _conditions() -> Iterator[Finding]:
         worst = max(worst, *(float(part.abs().max()) for part in (first, second, fourth)))
         objectives.append(beta_objective(model.covariance, vae, beta).item())
     best = beta_objective(model.covariance, beta_vae_optimum(model.covariance, 3, beta), beta)
-    yield _within("left sides of eq 23 at four choices of eigenvectors", worst, 1e-13)
+    yield within("left sides of eq 23 at four choices of eigenvectors", worst, 1e-13)
     yield true(
         f"the leading eigenvectors are best, by {objectives[0] - max(objectives[1:]):.3g} nats: maximise, do not "
         "root-find",
         max(objectives[1:]) < objectives[0] - 1e-3,
     )
-    yield _within("closed form less the best of them", abs(best - objectives[0]), 1e-12)
+    yield within("closed form less the best of them", abs(best - objectives[0]), 1e-12)
 
 
 def _gradients() -> Iterator[Finding]:
     """Line 3 of eq 23 (46) and eq 47, corrected, are the derivatives of eq 21; line 3 as printed is not."""
-    model, vae, beta = LinearGaussian(_normals(5, 2)), some_vae(5, 2), 1.7
+    model, vae, beta = LinearGaussian(normals(5, 2)), some_vae(5, 2), 1.7
     assert vae.variance_weights is not None  # `some_vae` gives every parameter
     weights, level = vae.variance_weights.clone().requires_grad_(), vae.variances.log().requires_grad_()
     moved = LinearVAE(vae.decoder, vae.encoder, level.exp(), variance_weights=weights)
@@ -321,41 +320,41 @@ def _gradients() -> Iterator[Finding]:
         diagonal = scale * (0.5 * (spread @ weights.T).diagonal() + level).exp()
         right = diagonal[:, None] * spread
         printed = scale[:, None] * (0.5 * spread * weights + level[:, None]).exp() * spread
-    yield _within("line 3 of eq 23, exponent ½[WσΣWσᵀ]_aa, less the derivative", (right - slopes[0]).abs().max(), 1e-12)
+    yield within("line 3 of eq 23, exponent ½[WσΣWσᵀ]_aa, less the derivative", (right - slopes[0]).abs().max(), 1e-12)
     yield true(
         f"as printed, with [WσΣ]_ab Wσ_ab in the exponent, it is off by {(printed - slopes[0]).abs().max():.3g}",
         bool((printed - slopes[0]).abs().max() > 0.01),
         published="exponent ½[WσΣ]_ab Wσ_ab (eqs 23, 46)",
     )
-    yield _within("eq 47 with Σ for C less the derivative", (diagonal - beta - slopes[1]).abs().max(), 1e-12)
+    yield within("eq 47 with Σ for C less the derivative", (diagonal - beta - slopes[1]).abs().max(), 1e-12)
 
 
 def _posteriors() -> Iterator[Finding]:
     """Equations 19 and 24 are the conditionals of the joint Gaussian; eq 59 as printed does not even fit together."""
-    optimum = beta_vae_optimum(LinearGaussian(_normals(5, 2)).covariance, 2, 0.7).decoder
-    for name, weights in (("eq 19", _normals(5, 2)), ("eq 24", optimum)):
+    optimum = beta_vae_optimum(LinearGaussian(normals(5, 2)).covariance, 2, 0.7).decoder
+    for name, weights in (("eq 19", normals(5, 2)), ("eq 24", optimum)):
         law = linear_posterior(weights, 1.0)
         inverse = torch.linalg.inv(weights @ weights.T + _eye(5))
-        yield _within(
+        yield within(
             f"means of {name} less those of the joint law", (law.weights - weights.T @ inverse).abs().max(), 1e-13
         )
         expected = _eye(2) - weights.T @ inverse @ weights
-        yield _within(
+        yield within(
             f"covariances of {name} less those of the joint law", (law.covariance - expected).abs().max(), 1e-13
         )
 
 
 def _renamed() -> Iterator[Finding]:
     """The closed form is one of k! 2^k: renaming and flipping latents leaves the objective unchanged, but not TIE."""
-    model, beta = LinearGaussian(_normals(6, 3)), 0.8
+    model, beta = LinearGaussian(normals(6, 3)), 0.8
     vae = beta_vae_optimum(model.covariance, 3, beta)
     found, renamed = terms_of(model, vae, beta), signed_permutations(3)
     other = LinearVAE(vae.decoder @ renamed.mT, renamed @ vae.encoder, renamed.square() @ vae.variances)
     every = terms_of(model, other, beta)
     branches = every.tie_branches[:, 0]
-    yield _within("objective of all signed permutations", (every.objective - found.objective).abs().max(), 1e-13)
-    yield _within("TIE as it is less its branch", (branches - found.tie_branches).abs().max(), 1e-12)
-    yield _within("least TIE of all signed permutations", (every.tie - found.tie).abs().max(), 1e-12)
+    yield within("objective of all signed permutations", (every.objective - found.objective).abs().max(), 1e-13)
+    yield within("TIE as it is less its branch", (branches - found.tie_branches).abs().max(), 1e-12)
+    yield within("least TIE of all signed permutations", (every.tie - found.tie).abs().max(), 1e-12)
     yield true("TIE differs between them", bool(found.tie_branches.max() > found.tie + 0.1))
 
 
@@ -368,22 +367,22 @@ def fig1() -> Iterator[Finding]:
     problem = figure_1_problem()
     values = torch.linalg.eigvalsh(problem.covariance).flip(-1)
     expected = torch.cat([torch.tensor([66.25, 1.25], dtype=torch.float64), torch.ones(126, dtype=torch.float64)])
-    yield _within("eigenvalues less 66.25, 1.25, 1, …", (values - expected).abs().max(), 1e-12)
+    yield within("eigenvalues less 66.25, 1.25, 1, …", (values - expected).abs().max(), 1e-12)
     switched = {0.5: 2, 1.249: 2, 1.25: 1, 66.249: 1, 66.25: 0, 100.0: 0}
     counts = {beta: int(beta_vae_optimum(problem.covariance, 2, beta).active) for beta in switched}
     yield true("active latents fall from 2 to 1 at β = 1.25 and to 0 at 66.25", counts == switched)
     found, before = optima(problem), BETAS[1:] < 66.25
-    yield _within("distance of the ELBO's peak from β = 1", abs(BETAS[found.elbo.argmax()] - 1.0), 1e-12)
+    yield within("distance of the ELBO's peak from β = 1", abs(BETAS[found.elbo.argmax()] - 1.0), 1e-12)
     yield true(
         "the reconstruction falls throughout, up to β = 66.25", bool((found.reconstruction.diff()[before] < 0).all())
     )
     yield true("KL falls throughout, up to β = 66.25", bool((found.kl.diff()[before] < 0).all()))
     ends = optima(problem, torch.tensor([1.0, 66.25, 80.0, 1e6], dtype=torch.float64))
-    yield _within(
+    yield within(
         "MIE at β = 1 and from 66.25 on", ends.mie.abs().max(), 1e-12, published="grows as β → ∞ (section III)"
     )
     yield true(f"in between it reaches {found.mie.max():.1f} nats", bool(found.mie.max() > 20))
-    yield _within("KL from β = 66.25 on", ends.kl[1:].abs().max(), 1e-12)
+    yield within("KL from β = 66.25 on", ends.kl[1:].abs().max(), 1e-12)
     yield from _branches(problem)
 
 
@@ -393,19 +392,19 @@ def _branches(problem: LinearGaussian) -> Iterator[Finding]:
     near, wide = optima(problem, fine), optima(problem)
     branches = near.tie_branches
     # The two sources are alike, so that the eight signed permutations give four curves.
-    yield _within("branches in pairs", (branches[:, [0, 1, 2, 3]] - branches[:, [5, 4, 7, 6]]).abs().max(), 1e-10)
+    yield within("branches in pairs", (branches[:, [0, 1, 2, 3]] - branches[:, [5, 4, 7, 6]]).abs().max(), 1e-10)
     leading, both = branches[:, 0], branches[:, 1]
-    yield _within("least TIE less 19.163", abs(both.min() - 19.163), 1e-3)
-    yield _within("its β less 1.136", abs(fine[both.argmin()] - 1.136), 1.5e-3)
-    yield _within("least TIE of the other branch less 19.223", abs(leading.min() - 19.223), 1e-3)
-    yield _within("its β less 1.41", abs(fine[leading.argmin()] - 1.41), 0.02)
-    yield _within("least TIE less the lower branch", (near.tie - both).abs()[fine < 1.2].max(), 1e-10)
+    yield within("least TIE less 19.163", abs(both.min() - 19.163), 1e-3)
+    yield within("its β less 1.136", abs(fine[both.argmin()] - 1.136), 1.5e-3)
+    yield within("least TIE of the other branch less 19.223", abs(leading.min() - 19.223), 1e-3)
+    yield within("its β less 1.41", abs(fine[leading.argmin()] - 1.41), 0.02)
+    yield within("least TIE less the lower branch", (near.tie - both).abs()[fine < 1.2].max(), 1e-10)
     # Of the branches with the leading sign flipped one falls throughout. The other rises a little first, by 0.024 just
     # before the second latent, whose sign is then right, is switched off.
     rises = wide.tie_branches[:, 2:4].diff(dim=0)
     corner = (BETAS[1:] > 1.21) & (BETAS[:-1] < 1.25)
-    yield _within("largest rise of the branch with the leading sign flipped", rises[:, 0].max(), 1e-10)
-    yield _within(
+    yield within("largest rise of the branch with the leading sign flipped", rises[:, 0].max(), 1e-10)
+    yield within(
         "largest rise of that with both signs flipped, but for β of 1.21 to 1.25", rises[~corner, 1].max(), 1e-10
     )
     rise = float(rises[corner, 1].clamp(min=0).sum())
@@ -413,17 +412,9 @@ def _branches(problem: LinearGaussian) -> Iterator[Finding]:
     begin = wide.tie_branches[0, 2:4]
     yield true("flipped branches begin between 111.4 and 117", bool(((begin > 111.4) & (begin < 117)).all()))
     at_one = optima(problem, torch.tensor(1.0, dtype=torch.float64)).tie_branches
-    yield _within("flipped branches at β = 1 less 112", abs(at_one[2:4].mean() - 112), 2.0)
-    yield _within("all branches once nothing is encoded, less 63.29", (wide.tie_branches[-1] - 63.29).abs().max(), 5e-3)
-
-
-def _normals(*shape: int, seed: int = 0) -> Float[Tensor, "..."]:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    yield within("flipped branches at β = 1 less 112", abs(at_one[2:4].mean() - 112), 2.0)
+    yield within("all branches once nothing is encoded, less 63.29", (wide.tie_branches[-1] - 63.29).abs().max(), 5e-3)
 
 
 def _eye(size: int) -> Float[Tensor, "d d"]:
     return torch.eye(size, dtype=torch.float64)
-
-
-def _within(what: str, deviation: float | Float[Tensor, ""], limit: float, *, published: str = "") -> Finding:
-    return within(what, float(deviation), limit, published=published)

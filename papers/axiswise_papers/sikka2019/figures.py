@@ -12,16 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from axiswise.analytic import beta_vae_optimum
-from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows, records_files
 from axiswise.report.figures import ACCENT, KEY, MUTED, PALETTE, WIDTH, Theory, distinct, picture
 from axiswise.statistics import mean_interval
+from axiswise_papers._claim import Rows
+from axiswise_papers._tables import drawing
 from axiswise_papers.sikka2019.claims import Curve, curve
 from axiswise_papers.sikka2019.exact import figure_1_problem, optima
 from axiswise_papers.sikka2019.studies import PROBLEMS
-
-Rows = Mapping[str, Sequence[Mapping[str, Any]]]
-"""The rows of each run, by the run's name."""
 
 TERMS = {
     "elbo": "ELBO",
@@ -33,7 +30,7 @@ THEORY_BETAS = torch.logspace(-1, 2, 301, dtype=torch.float64)
 
 
 def theory() -> Theory:
-    """Everything that Figure 1 draws, exactly.
+    """Everything that Figure 1 shows, exactly.
 
     Example:
         >>> curves = theory()
@@ -140,9 +137,9 @@ def bands(rows: Rows) -> Figure:
     angles = curve(found, "motions")
     figure = Figure(figsize=(WIDTH, 9.0 if angles else 6.2), layout="constrained")
     panels = figure.subplots(3 if angles else 2, 2).ravel()
-    chosen = (("elbo", "A  ELBO"), ("tie", "B  TIE, least over names and signs"))
-    chosen += (("reconstruction", "C  reconstruction objective"), ("kl", "D  conditional-independence loss"))
-    for axes, (field, title) in zip(panels, chosen, strict=False):
+    fields = (("elbo", "A  ELBO"), ("tie", "B  TIE, least over names and signs"))
+    fields += (("reconstruction", "C  reconstruction objective"), ("kl", "D  conditional-independence loss"))
+    for axes, (field, title) in zip(panels, fields, strict=False):
         _band(axes, curve(found, "deep_terms", field), lowest=field == "tie")
         axes.set_title(title, loc="left")
     _line(panels[1], _means(curve(found, "deep_terms", "tie_as_they_are")), color=PALETTE[1], label="as latents are")
@@ -183,9 +180,9 @@ def _means(values: Curve) -> Curve:
 def _points(axes: Axes, values: Curve, *, label: str, color: Any = ACCENT) -> None:
     """Means over members with their intervals."""
     found = [mean_interval(group.values()) for group in values.values()]
-    halves = [0.0 if math.isnan(each.high) else each.high - each.estimate for each in found]
+    errors = [0.0 if math.isnan(each.high) else each.high - each.estimate for each in found]
     means = [each.estimate for each in found]
-    axes.errorbar(list(values), means, halves, fmt="o", color=color, markersize=3.5, linewidth=1.0, label=label)
+    axes.errorbar(list(values), means, errors, fmt="o", color=color, markersize=3.5, linewidth=1.0, label=label)
 
 
 def _members(axes: Axes, values: Curve, *, color: Any, label: str) -> None:
@@ -212,38 +209,26 @@ def _beta_axis(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of every run in the folder of a study, by the run's name, in the order of their names."""
-    found = {name: read_rows(path) for name, path in records_files(folder).items()}
-    if not found:
-        raise AxiswiseError(f"Expected the folder of a study of sikka2019. Got {folder}, which has no records.")
-    return found
-
-
-def _drawn(name: str, draw: Callable[[Rows], bytes]) -> Callable[[Path], dict[str, bytes]]:
-    return lambda folder: {f"{name}.png": draw(read(folder))}
-
-
 FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
-    "propositions": _drawn("propositions", propositions),
-    "fixed_decoder": _drawn("fixed_decoder", fixed_decoder),
-    "figure_1": _drawn("figure_1", figure_1),
-    "figure_2": _drawn("figure_2", bands),
-    "figure_3": _drawn("figure_3", bands),
+    "propositions": drawing("propositions", propositions),
+    "fixed_decoder": drawing("fixed_decoder", fixed_decoder),
+    "figure_1": drawing("figure_1", figure_1),
+    "figure_2": drawing("figure_2", bands),
+    "figure_3": drawing("figure_3", bands),
 }
 
 CAPTIONS = {
     "figure_1.png": (
         "The four panels of Figure 1. Printed: the ELBO peaks at β = 1, reconstruction and conditional-independence "
-        "loss fall, the true inference error (TIE) has a minimum. Trained models lie on the exact curves, but for the "
-        "upper ones of TIE at small β. Of TIE there are four, by names and signs of latents, which the objective does "
-        "not see; two have a minimum, and trained models land on any. The model inference error (MIE) is 0 at β = 1 "
+        "loss fall, the true inference error (TIE) has a minimum. Trained models follow the exact curves, except the "
+        "upper ones of TIE at small β. TIE has four curves, by names and signs of latents, which do not change the "
+        "objective; two have a minimum, and trained models land on any. The model inference error (MIE) is 0 at β = 1 "
         "and again once nothing is encoded."
     ),
     "fixed_decoder.png": (
         "Decoders that are not trained. Printed: MIE is least at β = 1, which is best at learning the true latents. "
-        "The first holds for every decoder; the second, TIE in the lower row, for the true one, D = A, but neither for "
-        "half nor for twice of it."
+        "The first holds for every decoder; the second, TIE in the lower row, for the true one, D = A, but not for "
+        "half or twice of it."
     ),
     "propositions.png": (
         "Three random linear problems, a row each. Printed: objective, conditional-independence loss and "

@@ -1,6 +1,6 @@
 """What sikka2019 measures of a trained β-VAE: the terms of its objective and both inference errors, by one name each.
 
-For linear models everything but the encoding is exact, and is put beside the closed form at the same data and β. For
+For linear models everything but the encoding is exact, and is compared with the closed form at the same data and β. For
 deep ones the reconstruction is sampled, as in the paper's appendix C.
 """
 
@@ -29,11 +29,11 @@ from axiswise.numerics import assignment
 from axiswise.shapes import Float, Int, Tensor
 
 ENUMERATED_UP_TO = 5  # latents for which `tie` tries all names; beyond, they are searched
-REACH = 1.0  # of a latent to either side when it is asked where it moves a digit: the prior's standard deviation
+REACH = 1.0  # how far a latent moves to either side to move a digit: the prior's standard deviation
 
 
 class LinearFound(NamedTuple):
-    """Terms of a trained linear β-VAE, means over the data in nats, beside the best there are at its β."""
+    """Terms of a trained linear β-VAE, means over the data in nats, beside the closed form at its β."""
 
     score: Float[Tensor, "..."]
     """The objective: reconstruction − β KL."""
@@ -65,7 +65,7 @@ class DeepFound(NamedTuple):
     kl: Float[Tensor, "..."]
     elbo: Float[Tensor, "..."]
     tie: Float[Tensor, "..."]
-    """True inference error, least over names and signs of the latents; beyond five latents, the least that is found."""
+    """True inference error, least over names and signs of the latents; beyond five latents, the least found."""
     tie_as_they_are: Float[Tensor, "..."]
     """The same with latent j taken for source j."""
 
@@ -93,7 +93,7 @@ def linear_terms(
         finite training set" (section III): the closed form is that of the covariance of the points themselves.
 
     Arguments:
-        mixing: The true mixing A, of which the true posterior is made.
+        mixing: The true mixing A, which gives the true posterior.
         decoder: The decoder, where it was not trained: then the closed form is that of the best encoder alone.
 
     Example:
@@ -152,7 +152,7 @@ def linear_terms(
 def _best(
     x: Float[Tensor, "n x"], latents: int, beta: Float[Tensor, " p"], decoder: Float[Tensor, "x k"] | None
 ) -> tuple[LinearVAE, Float[Tensor, "x x"]]:
-    """The optimum at each β, and the second moment of what it sees: biases take the mean away, where there are any."""
+    """The optimum at each β, and the second moment of its input: biases remove the mean, where there are any."""
     if decoder is None:
         covariance = sample_covariance(x)
         return beta_vae_optimum(covariance, latents, beta), covariance
@@ -205,7 +205,7 @@ class SearchedError(NamedTuple):
     """The true inference error of many latents."""
 
     score: Float[Tensor, " p"]
-    """The least that was found: from above."""
+    """The least that was found: an upper bound."""
     as_they_are: Float[Tensor, " p"]
 
 
@@ -219,7 +219,7 @@ def searched_tie(
 
     with the second moments S of the encoder's samples, T of the true means and C between them. Two starts, the names
     that would be best if latents were independent and those as they are, are improved by flips and swaps until none
-    helps. What is found lies above the least there is, if anything.
+    helps. The result is an upper bound of the minimum.
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, equations 3 and 25–27.
@@ -308,8 +308,8 @@ def mixture_posterior(mixing: Float[Tensor, "x k"]) -> Callable[[Tensor], FullPa
 def position_posterior(mixing: Float[Tensor, "2 2"], digit: int) -> Callable[[Tensor], FullParameters]:
     """The true posterior of the two sources that move a digit, from its images.
 
-    Where the digit is, is in the image exactly: the centre of its ink moves with it, as bilinear interpolation keeps
-    first moments, as long as nothing leaves the canvas.
+    The image determines the digit's position exactly: the centre of its ink moves with it, as bilinear interpolation
+    preserves first moments, as long as nothing leaves the canvas.
 
     Example:
         >>> from axiswise.data import moving_digit

@@ -86,10 +86,9 @@ def propositions(scale: Scale) -> list[Run]:
 def fixed_decoder(scale: Scale) -> list[Run]:
     """A decoder that is not trained: the model inference error is least at β = 1 (sikka2019 section IV-A).
 
-    Only encoders are trained, for four decoders that stay as they are: the true mixing A, one whose
-    columns lean towards each other, ½ A and 2 A.
-    Published: the model inference error is least at β = 1, which is then "best at learning the true latent variables".
-    The second needs the true decoder: with ½ A and 2 A the true inference error is least at a larger β.
+    Only encoders are trained, for four fixed decoders: the true mixing A, one whose columns lean towards each other,
+    ½ A and 2 A. Published: the model inference error is least at β = 1, which is then "best at learning the true latent
+    variables". The latter needs the true decoder: with ½ A and 2 A the true inference error is least at a larger β.
 
     Command: ``axiswise run sikka2019.fixed_decoder``. Cost: half a minute on two cores. ``--scale paper`` is the
     default: the paper trains nothing here.
@@ -97,8 +96,7 @@ def fixed_decoder(scale: Scale) -> list[Run]:
     This is the fourth run, by the rules of the first. That had ten values of β from 0.25 to 12, a hundred observations
     and 1500 steps, and left the model inference error up to 0.08 nats off its closed form at both ends, too much for
     the rule to be decided; a second of 3000 steps did so at β = 6. Three times the observations and half the rate took
-    the noise of training down. The second and third left out both ends of the grid, which are
-    back.
+    the noise of training down. The second and third left out both ends of the grid, which are back.
     """
     seeds, steps = (2, 60) if scale == "smoke" else (10, 2000)
     betas = FIXED_BETAS if scale != "smoke" else (0.6, 1.0, 3.0)
@@ -121,16 +119,16 @@ def figure_1(scale: Scale) -> list[Run]:
     Command: ``axiswise run sikka2019.figure_1``. Cost: a minute on two cores. ``--scale paper`` is the default: the
     paper solves eq 23 numerically and trains nothing.
 
-    TIE is far more sensitive than the objective. What holds the scale of a latent goes as β: at β = 0.1 the leading one
-    ends with a mean square of about 1.3 in place of 1, which costs 0.002 nats of the objective and moves TIE by 1.6
-    below theory's curve, or, with its sign flipped, by 12 above. A first run, of 4000 steps and eight values of β
-    between the same ends, did not yet tell the TIE at β = 0.1 from that at 1; the rules stayed.
+    TIE is far more sensitive than the objective. What fixes the scale of a latent is proportional to β: at β = 0.1 the
+    leading one ends with a mean square of about 1.3 in place of 1, which costs 0.002 nats of the objective and moves
+    TIE by 1.6 below theory's curve, or, with its sign flipped, by 12 above. A first run, of 4000 steps and eight values
+    of β between the same ends, did not separate the TIE at β = 0.1 from that at 1; the rules stayed.
     """
     seeds, steps = (2, 30) if scale == "smoke" else (8, 8000)
     matrix = figure_1_problem().mixing
     runs = []
     for name, betas in (("small", CURVE_BETAS[:3]), ("large", CURVE_BETAS[3:])):  # two runs, for two cores
-        # Sixteen times the inputs of the small problems, all of which move a log-variance: a third of their rate.
+        # Sixteen times the inputs of the small problems, all of which change a log-variance: a third of their rate.
         members = _linear_members(linear_model(*matrix.shape), betas, 0.03, steps, seeds)
         runs.append(Run(f"curves/{name}-beta", exact_sample, members, (linear_terms(matrix),)))
     return runs
@@ -139,15 +137,15 @@ def figure_1(scale: Scale) -> list[Run]:
 def figure_2(scale: Scale) -> list[Run]:
     """Deep β-VAEs of ten digits laid over each other (sikka2019 Figure 2).
 
-    Ten handwritten digits are the columns of the mixing; 1000 noisy mixtures are given to tanh networks with ten
-    latents, in 100 initialisations of each β. Published, in words and curves without numbers: reconstruction and
+    Ten handwritten digits are the columns of the mixing; tanh networks with ten latents are trained on 1000
+    noisy mixtures, in 100 initialisations of each β. Published, in words and curves without numbers: reconstruction and
     conditional-independence loss fall with β, the ELBO falls after its maximum near β = 1, and the true inference error
     is not monotone but has an optimal β.
 
     Command: ``axiswise run sikka2019.figure_2 --device cuda``. Cost: 1,200 networks of half a million weights, 10,000
     steps each: half an hour of a GPU, to be measured; days on two cores.
 
-    Networks, optimizer, 1000 epochs and 1000 draws of each posterior are the paper's (appendix C, whose k = 2 and 300
+    Networks, optimizer, 1000 epochs and 1000 samples of each posterior are the paper's (appendix C, whose k = 2 and 300
     repetitions describe Figure 3). Batches of 100, the digits and their scale are ours; the likelihood is Gaussian of
     unit variance, as in section IV. A run is one β.
     """
@@ -160,8 +158,8 @@ def figure_2(scale: Scale) -> list[Run]:
 def figure_3(scale: Scale) -> list[Run]:
     """Deep β-VAEs of a digit that moves over a blank canvas (sikka2019 Figure 3).
 
-    The position of a digit mixes two sources, A = 2 I + 0.73 in every entry; 1000 images are given to tanh networks
-    with two latents, in 300 initialisations of each β. Published, in words and curves without numbers: the same as for
+    The position of a digit mixes two sources, A = 2 I + 0.73 in every entry; tanh networks with two latents are trained
+    on 1000 images, in 300 initialisations of each β. Published, in words and curves without numbers: the same as for
     Figure 2, where it is the minimum of the true inference error over initialisations that is not monotone; with a
     large β reconstructions worsen and latents move the digit along orthogonal axes. The singular directions of A are
     the diagonals, 45° from the axes: the angles of the motions to these and to the sources' are measured.
@@ -169,9 +167,9 @@ def figure_3(scale: Scale) -> list[Run]:
     Command: ``axiswise run sikka2019.figure_3 --device cuda``. Cost: 3,600 networks of a million weights, 10,000 steps
     each: a few hours of a GPU, to be measured.
 
-    Networks, optimizer, epochs, draws and initialisations are the paper's (appendix C). The canvas, 48 × 48, the digit,
-    a 3, the pixel as the unit of position, batches of 100 and a Gaussian likelihood of unit variance are ours. A run is
-    one β.
+    Networks, optimizer, epochs, samples and initialisations are the paper's (appendix C). The canvas, 48 × 48, the
+    digit, a 3, the pixel as the unit of position, batches of 100 and a Gaussian likelihood of unit variance are ours. A
+    run is one β.
     """
     matrix = torch.tensor(MIXING, dtype=torch.float64)
     truth = position_posterior(matrix, digit=3)

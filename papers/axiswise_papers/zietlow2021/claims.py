@@ -14,6 +14,7 @@ from typing import Any
 from axiswise.attack import VARIANTS
 from axiswise.statistics import Interval, compare, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, agrees, below
+from axiswise_papers._tables import column
 from axiswise_papers.zietlow2021 import exact
 from axiswise_papers.zietlow2021.tables import (
     ARMS,
@@ -25,7 +26,6 @@ from axiswise_papers.zietlow2021.tables import (
     document,
     printed_drop,
     published,
-    values,
 )
 
 ALIGNED = 2.0  # degrees between columns of a linear decoder and principal directions, on average over seeds
@@ -43,16 +43,16 @@ TESTS = "tests/papers/zietlow2021/test_errata.py"
 
 def thm1(rows: Rows) -> Iterator[Finding]:
     """Columns of linear VAEs are principal directions; the law of the second moments holds in every VAE."""
-    angle, free = (mean_interval(values(rows, f"linear/{end}", "principal_angle")) for end in ("diagonal", "full"))
+    angle, free = (mean_interval(column(rows, f"linear/{end}", "principal_angle")) for end in ("diagonal", "full"))
     yield below(
         "degrees between columns of linear VAEs and principal directions", angle, ALIGNED, published="Theorem 1"
     )
-    more = compare(*(values(rows, f"linear/{end}", "principal_angle") for end in ("full", "diagonal"))).difference
+    more = compare(*(column(rows, f"linear/{end}", "principal_angle") for end in ("full", "diagonal"))).difference
     yield above(f"degrees with a full covariance ({free.estimate:.0f}) less those with a diagonal one", more, 0.0)
     for run, words in (("linear/diagonal", "linear"), ("bent/mlp", "bent square"), ("images/mlp", "small images")):
-        off = mean_interval(values(rows, run, "latent_law"))
+        off = mean_interval(column(rows, run, "latent_law"))
         yield below(f"{words}: largest |E μ² + E σ² − 1| of a latent", off, LAW, published="E μ² = 1 (Lemma 1)")
-    alone = mean_interval(values(rows, "linear/diagonal", "latent_law", "mean_square_alone"))
+    alone = mean_interval(column(rows, "linear/diagonal", "latent_law", "mean_square_alone"))
     yield above("linear: largest |E μ² − 1| of an active latent", alone, NOT_NEGLIGIBLE, published="0 (Lemma 1)")
 
 
@@ -60,15 +60,15 @@ def fig1(rows: Rows) -> Iterator[Finding]:
     """Linear VAEs follow the global directions; the encoding of non-linear ones is along and across stripes."""
     measure = next((row["measure"] for row in _all(rows) if row["measure"].startswith("local_pca")), "local_pca")
     straight, bent = "plane/linear", "plane/non-linear"
-    whole = mean_interval(values(rows, straight, measure, "to_global"))
+    whole = mean_interval(column(rows, straight, measure, "to_global"))
     yield below("linear VAEs: degrees to the global directions", whole, FOLLOWED)
     yield above(
         "linear VAEs: correlation of their encoding with that of PCA",
-        mean_interval(values(rows, straight, "embedding")),
+        mean_interval(column(rows, straight, "embedding")),
         MATCHED,
         published="matches remarkably well (Fig. 1)",
     )
-    level, principal = (values(rows, bent, "embedding", field) for field in ("level", None))
+    level, principal = (column(rows, bent, "embedding", field) for field in ("level", None))
     yield above(
         "non-linear VAEs: correlation with coordinates along and across stripes less that with PCA",
         _difference(level, principal),
@@ -83,7 +83,7 @@ def manipulate(rows: Rows) -> Iterator[Finding]:
     yield _is_a_test(rows)
     if not _tests(rows):
         return
-    original, changed, noise = (values(rows, f"{arm}/{variant}", "mig") for variant in VARIANTS)
+    original, changed, noise = (column(rows, f"{arm}/{variant}", "mig") for variant in VARIANTS)
     drop = compare(original, changed).difference
     yield above(
         f"{words}: MIG of β-VAEs on original less that on changed images", drop, 0.0, published=_printed(rows, arm)
@@ -94,10 +94,10 @@ def manipulate(rows: Rows) -> Iterator[Finding]:
 
 
 def noise(rows: Rows) -> Iterator[Finding]:
-    """Noise takes less than half of MIG; on dSprites some of it, where the paper's own figures say so."""
+    """Noise takes less than half of MIG; on dSprites some of it, as in the paper's own figures."""
     words, dataset = dataset_words(rows), dataset_of(rows)
     for arm in VARIATIONAL:
-        original, noisy, changed = (values(rows, f"{arm}/{end}", "mig") for end in ("original", "noise", "changed"))
+        original, noisy, changed = (column(rows, f"{arm}/{end}", "mig") for end in ("original", "noise", "changed"))
         if not original or not noisy:
             yield _not_run(rows, arm, ("original", "noise"))
             continue
@@ -115,7 +115,7 @@ def noise(rows: Rows) -> Iterator[Finding]:
 def models(rows: Rows) -> Iterator[Finding]:
     """Six objectives with the printed weights and a latent for each factor; all but AE do better than chance."""
     words, dataset = dataset_words(rows), dataset_of(rows)
-    baseline = values(rows, "autoencoder/original", "mig")
+    baseline = column(rows, "autoencoder/original", "mig")
     for arm in ARMS:
         found = rows.get(f"{arm}/original", ())
         if not found:
@@ -129,7 +129,7 @@ def models(rows: Rows) -> Iterator[Finding]:
             yield _so(f"{words}, {ARMS[arm]}: {MAIN[arm]} is {printed:g}", weights == {printed}, "Table 2")
         if arm == "autoencoder":
             continue
-        more = compare(values(rows, f"{arm}/original", "mig"), baseline).difference
+        more = compare(column(rows, f"{arm}/original", "mig"), baseline).difference
         place = _printed(rows, arm, "original")
         yield above(f"{words}, {ARMS[arm]}: MIG on the original less that of AE", more, 0.0, published=place)
 
@@ -173,7 +173,7 @@ def fig5(rows: Rows) -> Iterator[Finding]:
 
 
 def fig10(rows: Rows) -> Iterator[Finding]:
-    """Whether polar coordinates or axes say more of hue and orientation, in entangled and disentangled models."""
+    """Whether polar coordinates or axes explain more of hue and orientation, in entangled and disentangled models."""
     found = rows.get("beta-vae/original", ())
     members = {row["member"]: row for row in found if row["measure"].startswith("hue_and_orientation")}
     active = {row["member"]: row["value"] or 0 for row in found if row["measure"] == "active_units"}
@@ -251,7 +251,7 @@ def _table(rows: Rows, score: str) -> Iterator[Finding]:
     words, dataset, tested = dataset_words(rows), dataset_of(rows), _tests(rows)
     for arm in ARMS:
         printed = [variant for variant in VARIANTS if (dataset, arm, score, variant) in published()]
-        missing = [variant for variant in printed if not values(rows, f"{arm}/{variant}", score)]
+        missing = [variant for variant in printed if not column(rows, f"{arm}/{variant}", score)]
         if missing:
             yield _not_run(rows, arm, missing, score)
         for variant in printed:
@@ -259,12 +259,12 @@ def _table(rows: Rows, score: str) -> Iterator[Finding]:
                 cell = published()[dataset, arm, score, variant]
                 yield agrees(
                     f"{words}, {ARMS[arm]}: {SCORES[score]}, {variant}",
-                    mean_interval(values(rows, f"{arm}/{variant}", score)),
+                    mean_interval(column(rows, f"{arm}/{variant}", score)),
                     cell.mean,
                     cell.deviation,
                     published=str(cell),
                 )
-        original, changed = (values(rows, f"{arm}/{variant}", score) for variant in ("original", "changed"))
+        original, changed = (column(rows, f"{arm}/{variant}", score) for variant in ("original", "changed"))
         if not original or not changed or not tested or arm == "autoencoder":
             continue
         drop, theirs = compare(original, changed).difference, printed_drop(dataset, arm, score, "changed")
@@ -279,13 +279,13 @@ def _table(rows: Rows, score: str) -> Iterator[Finding]:
 
 
 def _tests(rows: Rows) -> bool:
-    """Whether the records say that the change depends on the factors."""
+    """Whether, by the records, the change depends on the factors."""
     return _share(rows).low > CONSTANT
 
 
 def _share(rows: Rows) -> Interval:
     arms = (arm for arm in arms_of(rows) if f"{arm}/changed" in rows)
-    return mean_interval(next((found for arm in arms if (found := values(rows, f"{arm}/changed", "change_share"))), []))
+    return mean_interval(next((found for arm in arms if (found := column(rows, f"{arm}/changed", "change_share"))), []))
 
 
 def _is_a_test(rows: Rows) -> Finding:
@@ -298,7 +298,7 @@ def _is_a_test(rows: Rows) -> Finding:
 
 def _not_run(rows: Rows, arm: str, variants: Sequence[str], score: str = "mig") -> Finding:
     """What is not among the records, as a finding that decides nothing."""
-    missing = [variant for variant in variants if not values(rows, f"{arm}/{variant}", score)]
+    missing = [variant for variant in variants if not column(rows, f"{arm}/{variant}", score)]
     what = f"{dataset_words(rows)}, {ARMS[arm]}: {SCORES[score]}, {', '.join(missing)}"
     return Finding(
         what, "is measured", math.nan, math.nan, math.nan, "undecided", _printed(rows, arm, missing[-1], score)
@@ -324,7 +324,7 @@ def _so(what: str, holds: bool, published: str = "") -> Finding:
 
 
 def _worst(what: str, intervals: Mapping[float, Interval], bound: float, published: str) -> Finding:
-    """That every interval lies below a bound: the finding of the one that reaches furthest up."""
+    """That every interval is below a bound: the finding of the one with the highest end."""
     known = {weight: interval for weight, interval in intervals.items() if math.isfinite(interval.high)}
     if not known:
         return below(what, mean_interval([]), bound, published=published)
@@ -402,7 +402,7 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 place="Theorem 1 and eq 10",
                 printed="U* = V_Xᵀ, and M_PCA = V_Xᵀ Σ_X² P",
-                right="U* = V_X, in whose columns the eigenvectors stand: x̂ = UΣVᵀz (appendix A has data in rows)",
+                right="U* = V_X, whose columns are the eigenvectors: x̂ = UΣVᵀz (appendix A has data in rows)",
                 counterexample="variances 4, 1, 0.25 turned at random: V_Xᵀ for U costs over 1 % more than the bound",
                 test=f"{TESTS}::test_theorem_1_transposes_its_directions",
             ),
@@ -472,7 +472,7 @@ CLAIMS: tuple[Claim, ...] = (
             Training(_SPRITES, noise, gpu=True, results=_RESULTS),
             Training(_SHAPES, noise, gpu=True),
         ),
-        falls_short=f"On dSprites FactorVAE loses little (.23 → .20), which ten seeds cannot tell from 0. {_SHORTER}.",
+        falls_short=f"On dSprites FactorVAE loses little (.23 → .20), which ten seeds do not tell from 0. {_SHORTER}.",
     ),
     Claim(
         id="zietlow.models",
@@ -531,8 +531,8 @@ CLAIMS: tuple[Claim, ...] = (
             Training(_SHAPES, tables35, gpu=True),
         ),
         falls_short=(
-            "On dSprites β-VAEs score more of DCI and the FactorVAE score than printed, SlowVAE drops further by every "
-            f"score, and PCL scores less, {_PCL}. {_SHORTER}, and {_FOLLOWS}."
+            "On dSprites β-VAEs score higher on DCI and the FactorVAE score than printed, SlowVAE drops further by "
+            f"every score, and PCL scores less, {_PCL}. {_SHORTER}, and {_FOLLOWS}."
         ),
     ),
     Claim(

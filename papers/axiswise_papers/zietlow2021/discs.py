@@ -1,4 +1,4 @@
-"""The attack on soft discs: the whole of the paper's system at a size that two cores do in minutes."""
+"""The attack on soft discs: the paper's whole method at a size that takes two cores minutes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ from axiswise_papers.zietlow2021.measures import change_share
 EPSILON = 0.15
 BETA = 0.25
 MEASURES = (mig, active_units, loss, reconstruction, kl)
-# Seeds that nobody had looked at when the setting was chosen: those that the attack chooses from, and those that judge.
+# Seeds that were not used to choose the setting: those that the attack chooses from, and those that judge.
 RESTARTS, JUDGES = range(300, 316), range(200, 220)
 
 
@@ -42,18 +42,18 @@ def small_attack(scale: Scale) -> list[Run]:
 
     Expected: MIG .59 (95 % interval .48 … .70) on the original, .20 (.17 … .22) on the changed images, .49 (.39 … .59)
     on the noisy ones, which is .10 less (−.05 … .24), and .50 (.42 … .58) with the roles exchanged. A member on the
-    original ends near .75 or far below, so that ten of them, as in the paper, say too little about the noise.
+    original ends near .75 or far below, so that ten of them, as in the paper, are too few to judge the noise.
 
     Command: ``axiswise run zietlow2021.small_attack``; ``axiswise verify zietlow.manipulate`` judges it. Cost: about
-    three minutes on two cores. The changes are learned when the first run on them begins (a minute each, in silence),
-    and are kept in the cache folder.
+    three minutes on two cores. The changes are learned when the first run on them begins (a minute each, without
+    progress), and are stored in the cache folder.
 
     The images, the networks and β are ours: the smallest setting we know in which restarts of one β-VAE differ as much
     as the paper's do. It learns at 1e-3, ten times the paper's rate, and for 1,500 steps, to be done in minutes. Other
     settings were tried before, with other seeds. With β = 0.5 the changed images took MIG from .71 to .31, and where
     discs travel 8 by 6 pixels from .59 to .14, but noise took some of it too (.55 and .52), as members pruned. With
     squared errors, β = 0.5 and ε = 0.1, nothing fell below what noise does (.71, .58 and .59): there the entangled
-    members were of a smaller β, for want of others.
+    members had a smaller β, as there were no others.
     """
     members = restarts(scale, JUDGES[:2] if scale == "smoke" else JUDGES)
     runs = judgement(
@@ -64,13 +64,13 @@ def small_attack(scale: Scale) -> list[Run]:
         measures=MEASURES,
     )
     runs.append(Run("beta-vae/reversed", partial(_reversed, scale), members, MEASURES))
-    # A thousand small images are held rather than changed anew for every batch, which would take longer than training.
+    # A thousand small images are stored: to change them anew for every batch would take longer than training.
     runs = [replace(run, dataset=partial(_held, run.dataset)) for run in runs]
     return with_share(runs, partial(small_change, scale))
 
 
 def small_sprites_apart() -> FactorDataset:
-    """Discs that travel twice as far across as down, so that their variances tell the two places apart."""
+    """Discs that travel twice as far across as down, so that the variances of the two places differ."""
     return small_sprites((16, 16, 4), travel=(8.0, 4.0))
 
 
@@ -99,8 +99,8 @@ def small_change(scale: Scale, *, exchanged: bool = False) -> Change:
     """
     dataset, learning = small_sprites_apart(), small_learning(scale)
     members = restarts(scale, RESTARTS[:4] if scale == "smoke" else RESTARTS)
-    # A few steps tell little apart: a smoke test is content with any two members.
-    found = kept_attack(dataset, members, learning, apart=0.1 if scale != "smoke" else 0.0)
+    # After a few steps members hardly differ: a smoke test accepts any two.
+    found = cached_attack(dataset, members, learning, apart=0.1 if scale != "smoke" else 0.0)
     if not exchanged:
         return found.learned.change
     roles = found.choice
@@ -119,7 +119,7 @@ def small_learning(scale: Scale) -> Learning:
     )
 
 
-def kept_attack(
+def cached_attack(
     dataset: FactorDataset,
     members: Sequence[Member],
     learning: Learning,
@@ -128,7 +128,7 @@ def kept_attack(
     apart: float = 0.1,
     device: str | torch.device | None = None,
 ) -> Attack:
-    """An attack that is kept in the cache folder: learned when it is first asked for, then read.
+    """An attack that is cached in a folder: learned at the first call, then read.
 
     Arguments:
         dataset: What is attacked.
@@ -136,16 +136,16 @@ def kept_attack(
         learning: How the change is learned.
         count: How many members of either kind take part.
         apart: By how much their scores must differ.
-        device: Where to train and learn; None is where the dataset lies.
+        device: Where to train and learn; None is the device of the dataset.
     """
     folder = attack_folder(dataset, members, learning)
     return attack(dataset, members, learning, count=count, apart=apart, out=folder, device=device)
 
 
 def attack_folder(dataset: FactorDataset, members: Sequence[Member], learning: Learning) -> Path:
-    """Where an attack is kept: its name is what determines it."""
-    asked = [dataset.identity, describe(learning), [member.address for member in members]]
-    return cache_folder() / "attacks" / address(asked)
+    """The folder of an attack, named by the address of what determines it."""
+    inputs = [dataset.identity, describe(learning), [member.address for member in members]]
+    return cache_folder() / "attacks" / address(inputs)
 
 
 def with_share(runs: Sequence[Run], change: Callable[[], Change]) -> list[Run]:

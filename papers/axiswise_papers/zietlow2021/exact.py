@@ -1,4 +1,4 @@
-"""Exact claims of zietlow2021: a function for each, which yields what was compared and how far it was off."""
+"""Exact claims of zietlow2021: a function for each, which yields what was compared and its deviation."""
 
 import math
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from axiswise.analytic import (
     stochastic_loss,
 )
 from axiswise.geometry import latent_order
-from axiswise.shapes import Tensor
 from axiswise_papers._claim import Finding, true, within
+from axiswise_papers._numbers import largest, normals, orthonormal
 
 ROTATIONS = range(1, 30)  # seeds of decoders that are turned at random
 
@@ -32,7 +32,7 @@ def thm1() -> Iterator[Finding]:
         \qquad \mathbb E \mu_j^2 + \mathbb E \sigma_j^2 = 1,
 
     with equality if and only if the columns of M are principal directions, for distinct eigenvalues of C. As printed
-    the problem (6–7) leaves the scale of the latents open, and its infimum is 0; the proof holds it by
+    the problem (6–7) leaves the scale of the latents open, and its infimum is 0; the proof fixes it by
     :math:`\mathbb E \mu_j^2 = 1`. Lemma 1, from which that follows, is printed without n and upside down.
     """
     yield from _least_noise()
@@ -48,27 +48,27 @@ def order() -> Iterator[Finding]:
     .. math:: k^{(j)} = \arg\min_{l \notin \{k^{(0)}, \dots, k^{(j-1)}\}} \langle \sigma_l^2 \rangle
     """
     variance = torch.rand(40, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    codes, left, chosen = _normals(40, 6), set(range(6)), []
+    codes, left, ranked = normals(40, 6), set(range(6)), []
     while left:
-        chosen.append(min(left, key=lambda latent: variance[:, latent].mean().item()))
-        left.remove(chosen[-1])
+        ranked.append(min(left, key=lambda latent: variance[:, latent].mean().item()))
+        left.remove(ranked[-1])
     found = latent_order(variance).order
-    wrong = sum(one != other for one, other in zip(found.tolist(), chosen, strict=True))
+    wrong = sum(one != other for one, other in zip(found.tolist(), ranked, strict=True))
     yield within("latents out of order", float(wrong), 0.0)
     components = codes.take_along_dim(found[None], -1)
-    yield within("codes in that order", _largest(components - codes[:, chosen]), 0.0)
+    yield within("codes in that order", largest(components - codes[:, ranked]), 0.0)
 
 
 def _least_noise() -> Iterator[Finding]:
-    values, budget, turn = torch.tensor([4.0, 1.0, 0.25]).double(), 6.0, _rotation(3)
+    values, budget, turn = torch.tensor([4.0, 1.0, 0.25]).double(), 6.0, orthonormal(3, 3)
     covariance = turn @ torch.diag(values) @ turn.T
     bound = 3 * math.exp(-budget / 3) * values.prod().item() ** (1 / 3)
     along = [stochastic_loss(turn @ renaming, covariance, budget).item() for renaming in signed_permutations(3)]
     yield within("noise of principal directions, in any order and sign, less the bound", _off(along, bound), 1e-13)
-    other = [stochastic_loss(_rotation(3, seed), covariance, budget).item() for seed in ROTATIONS]
+    other = [stochastic_loss(orthonormal(3, 3, seed=seed), covariance, budget).item() for seed in ROTATIONS]
     yield true("every other U with V = I (Fig. 6) costs over 1 % more", min(other) > 1.01 * bound)
     turned = [
-        stochastic_loss(turn @ torch.diag(values.sqrt()) @ _rotation(3, seed), covariance, budget).item()
+        stochastic_loss(turn @ torch.diag(values.sqrt()) @ orthonormal(3, 3, seed=seed), covariance, budget).item()
         for seed in ROTATIONS
     ]
     yield true("the right U with V no signed permutation costs over 0.1 % more", min(turned) > 1.001 * bound)
@@ -79,7 +79,7 @@ def _least_noise() -> Iterator[Finding]:
         return value.item(), slope.numpy()
 
     for seed in range(3):
-        start = _normals(9, seed=seed).numpy()
+        start = normals(9, seed=seed).numpy()
         found = scipy.optimize.minimize(value_and_slope, start, jac=True, method="BFGS", options={"gtol": 1e-9})
         yield within(
             f"descent {seed}: excess over the bound, relative", abs(math.exp(found.fun) - bound) / bound, 1e-12
@@ -90,14 +90,14 @@ def _least_noise() -> Iterator[Finding]:
 
 def _equal_eigenvalues() -> Iterator[Finding]:
     values, block = torch.tensor([2.0, 2.0, 0.5]).double(), torch.eye(3, dtype=torch.float64)
-    block[:2, :2] = _rotation(2)
+    block[:2, :2] = orthonormal(2, 2)
     free, bound = (stochastic_loss(matrix, torch.diag(values)) for matrix in (block, torch.eye(3).double()))
     yield within("a rotation among equal eigenvalues costs", abs(free - bound).item(), 1e-14)
 
 
 def _scale() -> Iterator[Finding]:
     """Lemma 1: c = √(n / Σ x²)."""
-    x, y = 3.0 * _normals(40, 1), _normals(40, 1, seed=1).exp()
+    x, y = 3.0 * normals(40, 1), normals(40, 1, seed=1).exp()
 
     def divergence(c: float) -> float:
         return float((c**2 * x**2 - (c**2 * y).log()).sum())
@@ -110,36 +110,24 @@ def _scale() -> Iterator[Finding]:
 
 def _law() -> Iterator[Finding]:
     """With the whole divergence: E μ² + E σ² = 1 for every latent, whether it is active or not."""
-    model = LinearGaussian(2.0 * _normals(7, 3), 0.6)
+    model = LinearGaussian(2.0 * normals(7, 3), 0.6)
     for beta in (0.2, 1.0, 4.0, 1e3):
         vae = beta_vae_optimum(model.covariance, 3, beta, 0.6)
         moments = (vae.encoder @ model.covariance @ vae.encoder.T).diagonal() + vae.variances
-        yield within(f"E μ² + E σ² − 1 at the optimum of β = {beta:g}", _largest(moments - 1), 1e-13)
+        yield within(f"E μ² + E σ² − 1 at the optimum of β = {beta:g}", largest(moments - 1), 1e-13)
     sample = model.sample(500).x
     vae = beta_vae_optimum(sample_covariance(sample), 3, 0.5, 0.6)
     codes = (sample - sample.mean(0)) @ vae.encoder.T
     scale = latent_scale(codes, vae.variances.expand_as(codes))
-    yield within("scale that the divergence asks for at the optimum, less 1", _largest(scale - 1), 1e-13)
+    yield within("scale that the divergence asks for at the optimum, less 1", largest(scale - 1), 1e-13)
 
 
 def _linear_vae() -> Iterator[Finding]:
-    x = LinearGaussian(2.0 * _normals(7, 3), 0.6).sample(500).x
+    x = LinearGaussian(2.0 * normals(7, 3), 0.6).sample(500).x
     vae = beta_vae_optimum(sample_covariance(x), 3, 0.5, 0.6)
     aligned = direction_alignment(vae.decoder, principal_directions(x).directions)
-    yield within("linear β-VAE: 1 − |cos| of columns and principal directions", _largest(1 - aligned.cosines), 1e-13)
+    yield within("linear β-VAE: 1 − |cos| of columns and principal directions", largest(1 - aligned.cosines), 1e-13)
     yield true("linear β-VAE: columns in the order of their variances", aligned.direction.tolist() == [0, 1, 2])
-
-
-def _normals(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def _rotation(size: int, seed: int = 0) -> Tensor:
-    return torch.linalg.qr(_normals(size, size, seed=seed))[0]
-
-
-def _largest(difference: Tensor) -> float:
-    return float(difference.abs().max())
 
 
 def _off(found: list[float], bound: float) -> float:

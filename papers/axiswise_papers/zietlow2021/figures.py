@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from axiswise.attack import VARIANTS
-from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows, read_tensors, records_files
+from axiswise.records import read_tensors
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, PALETTE, WIDTH, picture, tight
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
+from axiswise_papers._tables import column, drawing, read_study
 from axiswise_papers.zietlow2021.claims import MAIN, by_weight
-from axiswise_papers.zietlow2021.tables import ARMS, SCORES, arms_of, dataset_of, dataset_words, published, values
+from axiswise_papers.zietlow2021.tables import ARMS, SCORES, arms_of, dataset_of, dataset_words, published
 
 ARRAYS = "axiswise-arrays-1"
 PRINTED_MARK = {"fmt": "s", "color": MUTED, "markersize": 4}
@@ -26,24 +26,13 @@ SHOWN = 6  # images
 LAWS = {"linear/diagonal": "linear", "linear/full": "linear, full Σ", "bent/mlp": "bent square", "images/mlp": "images"}
 
 
-def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of every run in the folder of a study, by the run's name; of rows made twice, the last."""
-    found = {}
-    for name, path in records_files(folder).items():
-        last = {(row["member"], row["measure"]): row for row in read_rows(path)}
-        found[name] = list(last.values())
-    if not found:
-        raise AxiswiseError(f"Expected the folder of a study of zietlow2021. Got {folder}, which has no records.")
-    return found
-
-
 @picture
 def theorem_1(rows: Rows) -> Figure:
     """Angles of linear decoders to the principal directions, and second moments of every latent of every VAE."""
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     angles, moments = figure.subplots(1, 2, width_ratios=(1, 2))
     for place, end in enumerate(("diagonal", "full")):
-        _ours(angles, place, values(rows, f"linear/{end}", "principal_angle"))
+        _ours(angles, place, column(rows, f"linear/{end}", "principal_angle"))
     angles.set_xticks((0, 1), ("diagonal Σ", "full Σ"))
     angles.set(title="columns off principal directions, degrees", xlim=(-0.6, 1.6))
     place, ticks = 0, []
@@ -74,7 +63,7 @@ def figure_1(folder: Path, rows: Rows) -> bytes:
     for run in ("plane/linear", "plane/non-linear"):
         arrays = read_tensors(folder / run / "arrays" / "codes.safetensors", ARRAYS).arrays
         members = {row["seed"]: row["member"] for row in rows[run]}
-        level = dict(zip(sorted(members), values(rows, run, "embedding", "level"), strict=True))
+        level = dict(zip(sorted(members), column(rows, run, "embedding", "level"), strict=True))
         # The seed in the middle, by how far its latents are along and across stripes.
         seed = sorted(level, key=lambda seed: level[seed])[len(level) // 2]
         clouds[run] = arrays.get(members[seed], np.zeros((0, 2)))
@@ -126,7 +115,7 @@ def _planes(clouds: Mapping[str, np.ndarray], rows: Rows) -> Figure:
     ):
         for number, run in enumerate(names):
             for order, field in enumerate(fields):
-                _ours(panel, 3 * number + order, values(rows, run, measured, field))
+                _ours(panel, 3 * number + order, column(rows, run, measured, field))
         panel.set_xticks(
             [3 * number + order for number in range(2) for order in range(2)],
             [f"{end}\n{name}" for name in names.values() for end in fields.values()],
@@ -148,7 +137,7 @@ def attacked(rows: Rows) -> Figure:
     ours, theirs = figure.subplots(1, 2, sharey=True)
     present = [variant for variant in WORDS if f"beta-vae/{variant}" in rows]
     for place, variant in enumerate(present):
-        found = values(rows, f"beta-vae/{variant}", "mig")
+        found = column(rows, f"beta-vae/{variant}", "mig")
         interval = mean_interval(found)
         ours.bar(place, interval.estimate, width=0.7, color=ACCENT, alpha=0.25)
         ours.scatter(
@@ -170,7 +159,7 @@ def attacked(rows: Rows) -> Figure:
 
 
 def _images(folder: Path) -> dict[str, bytes]:
-    """The picture of original, change and result; none if the arrays were not kept."""
+    """The picture of original, change and result; none if the arrays were not stored."""
     files = {end: folder / "beta-vae" / end / "arrays" / "reconstructions.safetensors" for end in VARIANTS}
     if not all(file.exists() for file in files.values()):
         return {}
@@ -214,7 +203,7 @@ def table_1(rows: Rows) -> Figure:
                 cell = published().get((dataset, arm, score, variant))
                 if cell:
                     axis.errorbar(place - 0.25, cell.mean, cell.deviation, **PRINTED_MARK)
-                _ours(axis, place, values(rows, f"{arm}/{variant}", score), colours[variant])
+                _ours(axis, place, column(rows, f"{arm}/{variant}", score), colours[variant])
         axis.set_xticks([4 * number + 1 for number in range(len(arms))], [ARMS[arm] for arm in arms])
         axis.set(ylabel=name, xlim=(-0.8, 4 * len(arms) - 1.2))
     known = any(row["measure"] == "change_share" for own in rows.values() for row in own)
@@ -238,9 +227,9 @@ def figure_5(rows: Rows) -> Figure:
             for variant, colour in (("original", ACCENT), ("changed", PALETTE[1])):
                 found = by_weight(rows.get(f"{arm}/{variant}", ()), MAIN[arm], score)
                 known = {weight: mean_interval(own) for weight, own in found.items() if len(own) > 1}
-                halves = [interval.high - interval.estimate for interval in known.values()]
+                errors = [interval.high - interval.estimate for interval in known.values()]
                 means = [interval.estimate for interval in known.values()]
-                axis.errorbar(list(known), means, halves, fmt="o-", color=colour, markersize=3, label=variant)
+                axis.errorbar(list(known), means, errors, fmt="o-", color=colour, markersize=3, label=variant)
             axis.set_xscale("log")
             if line is axes[0]:
                 axis.set_title(ARMS[arm])
@@ -253,7 +242,7 @@ def figure_5(rows: Rows) -> Figure:
 
 @picture
 def figure_10(rows: Rows) -> Figure:
-    """What polar coordinates and axes say of hue and orientation, over MIG; and hues along their latent."""
+    """What polar coordinates and axes explain of hue and orientation, over MIG; and hues along their latent."""
     found = rows.get("beta-vae/original", ())
     planes = {row["member"]: row for row in found if row["measure"].startswith("hue_and_orientation")}
     scores = {row["member"]: row["value"] for row in found if row["measure"] == "mig"}
@@ -288,18 +277,14 @@ def _ours(axis: Axes, place: float | int, members: Sequence[float], colour: str 
         axis.errorbar(place + 0.2, interval.estimate, interval.high - interval.estimate, **mark)
 
 
-def _drawn(name: str, draw: Callable[[Rows], bytes]) -> Callable[[Path], dict[str, bytes]]:
-    return lambda folder: {f"{name}.png": draw(read(folder))}
-
-
 FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
-    "theorem_1": _drawn("theorem_1", theorem_1),
-    "figure_1": lambda folder: {"figure_1.png": figure_1(folder, read(folder))},
-    "small_attack": lambda folder: small_attack(folder, read(folder)),
-    "table_1": lambda folder: {"table_1.png": table_1(read(folder)), **_images(folder)},
-    "table_1_shapes3d": _drawn("table_1_shapes3d", table_1),
-    "figure_5": _drawn("figure_5", figure_5),
-    "figure_10": _drawn("figure_10", figure_10),
+    "theorem_1": drawing("theorem_1", theorem_1),
+    "figure_1": lambda folder: {"figure_1.png": figure_1(folder, read_study(folder))},
+    "small_attack": lambda folder: small_attack(folder, read_study(folder)),
+    "table_1": lambda folder: {"table_1.png": table_1(read_study(folder)), **_images(folder)},
+    "table_1_shapes3d": drawing("table_1_shapes3d", table_1),
+    "figure_5": drawing("figure_5", figure_5),
+    "figure_10": drawing("figure_10", figure_10),
 }
 """For each study, a function of its folder that draws its pictures, by file name."""
 

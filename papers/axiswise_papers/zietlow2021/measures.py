@@ -51,7 +51,7 @@ class Plane(NamedTuple):
     """How the plane of two latents codes a hue and an orientation: by angle and radius, or along its axes."""
 
     score: Float[Tensor, "..."]
-    """Share explained in polar coordinates less that along the axes: above 0 if angle and radius say more."""
+    """Share explained in polar coordinates less that along the axes: above 0 if angle and radius explain more."""
     polar_hue: Float[Tensor, "..."]
     """Share of the hue, as a point of the circle, that the angle explains."""
     polar_orientation: Float[Tensor, "..."]
@@ -183,7 +183,7 @@ def hue_and_orientation(
 
 
 def change_share(change: Callable[[], Change]) -> Callable[..., Any]:
-    r"""Makes a measure that says how much of a change depends on the factors.
+    r"""Makes a measure of how much of a change depends on the factors.
 
     .. math:: \frac{\mathbb E_w \|m(w) - \bar m\|^2}{\mathbb E_w \|m(w)\|^2}
 
@@ -218,8 +218,8 @@ def _paired_correlation(codes: Float[Tensor, "... n z"], known: Float[Tensor, "n
         for part in (codes.double(), known)
     )
     found = (latents.mT @ columns / len(columns)).abs().nan_to_num(0.0)
-    chosen = torch.from_numpy(assignment(found.cpu().numpy()).columns).to(found.device)
-    return found.gather(-1, chosen[..., None])[..., 0].mean(-1)
+    pairing = torch.from_numpy(assignment(found.cpu().numpy()).columns).to(found.device)
+    return found.gather(-1, pairing[..., None])[..., 0].mean(-1)
 
 
 def _plane(
@@ -251,7 +251,7 @@ def _plane(
 
 
 def _explained(known: Float[Tensor, "n d"], regressor: Float[Tensor, " n"]) -> float:
-    """Share of the variance of some columns that lies between bins of a regressor, each of as many points."""
+    """Share of the variance of some columns that is between bins of a regressor, of equally many points each."""
     ranks = regressor.argsort(stable=True).argsort(stable=True)
     bins = torch.nn.functional.one_hot(ranks * BINS // len(ranks), BINS).to(known.dtype)
     centred = known - known.mean(0)

@@ -12,9 +12,9 @@ from axiswise.objectives import BetaTCVAE, BetaVAE, FactorVAE, Objective, SlowVA
 from axiswise.population import Member
 from axiswise.scores import active_units, mig
 from axiswise.studies import Run, Scale
-from axiswise_papers.zietlow2021.discs import kept_attack, small_change, small_sprites_apart, with_share
+from axiswise_papers.zietlow2021.discs import cached_attack, small_change, small_sprites_apart, with_share
 from axiswise_papers.zietlow2021.measures import hue_and_orientation
-from axiswise_papers.zietlow2021.sprites import MEASURES, SEEDS, STEPS, members, stand_in
+from axiswise_papers.zietlow2021.sprites import MEASURES, SEEDS, STEPS, members, small_runs
 
 EPSILON = 0.175
 FACTORS, CHANNELS = 6, 3
@@ -34,12 +34,12 @@ def table_1_shapes3d(scale: Scale) -> list[Run]:
 
     Command: ``axiswise run zietlow2021.table_1_shapes3d --device cuda``. Cost: to be measured; by its arithmetic 180
     members of 50,000 steps and twenty more to choose from, an hour on one H200. The change is learned when the first
-    run on it begins, and kept in the cache folder.
+    run on it begins, and stored in the cache folder.
 
-    Where the original file is not at hand images are rendered, which every row says. Otherwise as `table_1`.
+    Without the original file images are rendered, which every row records. Otherwise as `table_1`.
     """
     if scale == "smoke":
-        return stand_in(("beta-vae", "slow-vae"))
+        return small_runs(("beta-vae", "slow-vae"))
     objectives = objectives_of(SHAPES3D)
     found = {name: _members(objective, scale) for name, objective in objectives.items()}
     change = partial(shapes3d_change, scale)
@@ -58,7 +58,7 @@ def figure_5(scale: Scale) -> list[Run]:
     50,000 steps, two hours on one H200.
     """
     if scale == "smoke":
-        runs = stand_in(("beta-vae",))[:2]
+        runs = small_runs(("beta-vae",))[:2]
         return [replace(run, members=[*run.members, *_doubled(run.members)]) for run in runs]
     weighted = {
         "beta-vae": [BetaVAE(share * SHAPES3D.beta) for share in SHARES],
@@ -74,19 +74,19 @@ def figure_5(scale: Scale) -> list[Run]:
 def figure_10(scale: Scale) -> list[Run]:
     """Entangled β-VAEs code hue as an angle and orientation as a radius (zietlow2021 Figures 10 and 11).
 
-    Twenty restarts of β-VAEs on original 3D Shapes. Of each the two latents are sought whose polar coordinates, or
-    which themselves, say the most of wall hue and orientation. Published as pictures of the four most and the four
-    least disentangled: the former order the hues alike, along one latent, the latter have hue as angle and orientation
-    as radius.
+    Twenty restarts of β-VAEs on original 3D Shapes. For each, the two latents are found that explain the most of wall
+    hue and orientation, by their polar coordinates or by themselves. Published as pictures of the four most and the
+    four least disentangled: the former order the hues alike, along one latent, the latter have hue as angle and
+    orientation as radius.
 
     Command: ``axiswise run zietlow2021.figure_10 --device cuda``. Cost: to be measured; by its arithmetic 20 members of
     50,000 steps, minutes on one H200.
 
-    The paper does not say how many restarts its eight are the extremes of.
+    The paper does not give the number of restarts of which its eight are the extremes.
     """
     if scale == "smoke":
         plane = partial(hue_and_orientation, hue=0, orientation=1)
-        return [replace(run, measures=(mig, active_units, plane)) for run in stand_in(("beta-vae",))[:1]]
+        return [replace(run, measures=(mig, active_units, plane)) for run in small_runs(("beta-vae",))[:1]]
     found = _members(BetaVAE(SHAPES3D.beta), scale, seeds=2 * SEEDS)
     return [Run("beta-vae/original", shapes3d, found, (mig, active_units, hue_and_orientation))]
 
@@ -101,7 +101,7 @@ def shapes3d_change(scale: Scale) -> Change:
         return small_change(scale)
     # A GPU, if there is one: datasets are made before they are moved to where they are trained on.
     device = "cuda" if torch.cuda.is_available() else None
-    found = kept_attack(shapes3d(), to_choose_from(scale), shapes3d_learning(scale), count=ENSEMBLE, device=device)
+    found = cached_attack(shapes3d(), to_choose_from(scale), shapes3d_learning(scale), count=ENSEMBLE, device=device)
     change = found.learned.change
     return replace(change, tensors={name: tensor.cpu() for name, tensor in change.tensors.items()})
 
@@ -121,5 +121,5 @@ def _members(objective: Objective | list[Objective], scale: Scale, seeds: int = 
 
 
 def _doubled(found: Sequence[Member]) -> list[Member]:
-    """The β-VAEs of the stand-in with twice their β."""
+    """The β-VAEs of the small discs with twice their β."""
     return [replace(member, objective=BetaVAE(2.0 * published_weights(small_sprites_apart()).beta)) for member in found]

@@ -1,6 +1,6 @@
-"""The attack on dSprites: who is attacked, and what the change is judged by.
+"""The attack on dSprites: what is attacked, and how the change is judged.
 
-The learned change lies beside this file. It was learned by ``benchmarks/attack_on_gpu.py``.
+The learned change is in a file beside this one. It was learned by ``benchmarks/attack_on_gpu.py``.
 """
 
 from collections.abc import Iterable
@@ -62,7 +62,7 @@ def dsprites_learning(steps: int = 3_000) -> Learning:
     At the printed rate of 1e-4 and without any of our options it ended as one picture, of which a share of 3e-5
     depended on the factors; with `warm_up` and `start` alone, at rates of 3e-4 and 1e-3, as well (.002 and .001). With
     `centred` it followed scale and shape, which all restarts code alike, and MIG of β-VAEs fell from .143 to .128. So
-    it follows a latent of the entangled member. See `attack.bilevel`.
+    it follows a latent of the entangled member. See `attack.Learning`.
 
     The latents to choose from were the three that code both positions, 0, 1 and 2. Of each a change was learned, and
     the β-VAEs that the attack chooses from were trained on it for 25,000 steps: MIG .091, .077 and .085. So it is 1. A
@@ -99,17 +99,17 @@ def table_1(scale: Scale) -> list[Run]:
 
     SlowVAE and PCL train on Laplace transitions (`data.transitions`). The paper gives neither the number of steps nor
     the transitions; batches of 64 and a rate of 1e-4 are those of the reference study. At the smoke scale discs of
-    16 × 16 pixels, which need no file, stand for dSprites.
+    16 × 16 pixels, which need no file, replace dSprites.
     """
     if scale == "smoke":
-        return stand_in(("beta-vae", "pcl", "autoencoder"))
+        return small_runs(("beta-vae", "pcl", "autoencoder"))
     found = {name: members(objective, STEPS[scale]) for name, objective in OBJECTIVES.items()}
     runs = judgement(dsprites, dsprites_change, found, epsilon=EPSILON, measures=MEASURES)
     return with_share(runs, dsprites_change)
 
 
-def stand_in(names: Iterable[str]) -> list[Run]:
-    """The judgement of some objectives on small discs, which needs no file: what smoke tests run."""
+def small_runs(names: Iterable[str]) -> list[Run]:
+    """The judgement of some objectives on small discs, which needs no file, for the smoke scale."""
     found = arms(small_sprites_apart(), steps=STEPS["smoke"], seeds=range(2), objectives=list(names))
     change = partial(small_change, "smoke")
     return with_share(judgement(small_sprites_apart, change, found, epsilon=SMALL_EPSILON, measures=MEASURES), change)

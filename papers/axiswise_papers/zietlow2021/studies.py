@@ -23,12 +23,12 @@ from axiswise_papers.zietlow2021.sprites import table_1
 
 OBSERVED, SOURCES, NOISE = 6, 3, 0.05
 LENGTHS = (1.0, 0.65, 0.4)  # singular values of the mixing: distinct, as Theorem 1 needs them
-BENT_BETA = 0.1  # at which σ² of the bent square is not negligible, and both latents are kept
+BENT_BETA = 0.1  # at which σ² of the bent square is not negligible, and both latents stay active
 WIDTHS = (100, 100)
 # Stripes of Figure 1, and the model's noise: lengths near 1, at which networks as they are initialised do best.
 STRIPES = {"long": 1.5, "short": 1.125, "spacing": 2.0, "thickness": 0.04}
 STRIPES_NOISE = 0.125
-STRIPES_BETA = 32.0  # of the linear VAE, whose directions do not depend on it: it aligns in a time that goes as 1/β
+STRIPES_BETA = 32.0  # of the linear VAE, whose directions do not depend on it: it aligns in a time proportional to 1/β
 LINEAR_MEASURES = (principal_angle, latent_law, loss)
 
 
@@ -42,8 +42,8 @@ def theorem_1(scale: Scale) -> list[Run]:
 
     Command: ``axiswise run zietlow2021.theorem_1``. Cost: half a minute on two cores.
 
-    Sets have at most 10,000 points, so that all are measured at: a law of means over the training set has no sampling
-    error then.
+    Sets have at most 10,000 points, all of which are measured: a law of means over the training set then has no
+    sampling error.
     """
     steps, bent = {"smoke": (40, 20), "default": (8000, 8000), "paper": (80_000, 80_000)}[scale]
     seeds = range(2 if scale == "smoke" else 10)
@@ -61,17 +61,17 @@ def theorem_1(scale: Scale) -> list[Run]:
 def figure_1(scale: Scale) -> list[Run]:
     """PCA and linear VAEs follow the global, non-linear VAEs the local directions (zietlow2021 Figure 1).
 
-    Points of the plane lie on level stripes within a cloud that climbs, so that principal directions within a stripe
+    Points of the plane are on level stripes within a rising cloud, so that principal directions within a stripe
     and of the whole differ by some 36°, whichever are paired. Published as a picture: the linear VAE's encoding matches
-    that of PCA, the non-linear one picks up the alignment of the local structure. The paper does not say how its points
-    were made: `data.local_versus_global` is ours.
+    that of PCA, the non-linear one picks up the alignment of the local structure. The paper does not define its
+    points: `data.local_versus_global` is ours.
 
     Command: ``axiswise run zietlow2021.figure_1``. Cost: a minute on two cores.
 
     Stripes are 2 apart and the model's noise is 0.125, tried with other seeds before: a place along a stripe is then
     worth far more precision than a place across it, where only the stripe matters. With the numbers that
     `data.local_versus_global` has by default and noise of 1, at most two of five networks had left the global
-    directions after as many steps. The angle of single latents to local directions says nothing here: a decoder that
+    directions after as many steps. The angle of single latents to local directions is meaningless here: a decoder that
     draws stripes is flat across them, at the codes, and flat directions are arbitrary. Encodings are compared instead.
     Linear VAEs turn slowly: after 10,000 steps of β = 16, in the first run, nine of ten were within 5° of the global
     directions and one still 19° off. Now they take 15,000 steps of β = 32.

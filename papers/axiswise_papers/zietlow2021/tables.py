@@ -1,16 +1,15 @@
-"""Cells of the tables of zietlow2021: what is printed, and what rows say of the same."""
+"""Cells of the tables of zietlow2021: the printed values, and the same from rows."""
 
 import math
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from scipy.special import stdtr, stdtrit
 
 from axiswise.attack import VARIANTS
 from axiswise_papers._claim import Rows
+from axiswise_papers._tables import read_published
 
 DATASETS = {"dsprites": "dSprites", "shapes3d": "Shapes3D", "small_sprites": "small sprites"}
 ARMS = {
@@ -45,7 +44,7 @@ class PrintedDrop(NamedTuple):
 
     @property
     def significant(self) -> bool:
-        """Whether the interval lies above 0."""
+        """Whether the interval is above 0."""
         return self.difference > self.half
 
 
@@ -57,7 +56,7 @@ def document() -> Mapping[str, Any]:
         >>> document()["epsilon"]["shapes3d"], document()["weights"]["dsprites"]["factor-vae"]
         (0.175, 35.0)
     """
-    return tomllib.loads(files("axiswise_papers.zietlow2021").joinpath("published.toml").read_text("utf-8"))
+    return read_published("zietlow2021")
 
 
 @cache
@@ -98,22 +97,6 @@ def printed_drop(dataset: str, arm: str, score: str, variant: str) -> PrintedDro
     )
 
 
-def values(rows: Rows, run: str, measure: str, field: str | None = None) -> list[float]:
-    """Values of a measure, or of a field of its detail, in the order of seeds; NaN where a member has none.
-
-    Example:
-        >>> rows = {"beta-vae/noise": [{"measure": "mig", "seed": 3, "value": None, "detail": {"samples": 5}}]}
-        >>> values(rows, "beta-vae/noise", "mig"), values(rows, "beta-vae/noise", "mig", "samples")
-        ([nan], [5.0])
-    """
-    found = {}
-    for row in rows.get(run, ()):
-        if row["measure"] == measure:
-            value = row["value"] if field is None else (row.get("detail") or {}).get(field)
-            found[row["seed"], row.get("member")] = math.nan if value is None else float(value)
-    return [value for _, value in sorted(found.items(), key=lambda entry: entry[0][0])]
-
-
 def arms_of(rows: Rows) -> list[str]:
     """The arms that rows are about, in the order of the tables."""
     present = {name.partition("/")[0] for name in rows}
@@ -126,7 +109,7 @@ def dataset_of(rows: Rows) -> str:
 
 
 def dataset_words(rows: Rows) -> str:
-    """What to call it: 3D Shapes that were rendered here are not the original images, and say so."""
+    """Its name: 3D Shapes that were rendered here are marked, since they are not the original images."""
     name = dataset_of(rows)
     origin = next((row.get("data", {}).get("origin") for found in rows.values() for row in found), None)
     return DATASETS.get(name, name) + (f", {origin}" if origin else "")

@@ -8,8 +8,9 @@ import pytest
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
 from axiswise.studies import find_study
+from axiswise_papers._tables import read_study
 from axiswise_papers.allen2024.claims import CLAIMS, SAMPLED, published
-from axiswise_papers.allen2024.figures import FIGURES, read
+from axiswise_papers.allen2024.figures import FIGURES
 from axiswise_papers.allen2024.studies import BENT_NOISES, COLLAPSE_BETAS, FIGURE_2_BETAS, STUDIES
 
 IDS = """ppca lvae detelbo taylor hessian sigma localpca thm1 thm2 necessity ident thm3 temperature fig2 cor31 thm45
@@ -162,7 +163,7 @@ def test_published_values_are_trained():
 
 def test_figures_need_records(tmp_path):
     with pytest.raises(AxiswiseError, match="has no records"):
-        read(tmp_path)
+        read_study(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_figures_need_records(tmp_path):
 def test_smoke_scale_is_judged_and_drawn(name, tmp_path):
     assert find_study(f"allen2024.{name}") is STUDIES[name]
     run_study(STUDIES[name], "smoke", tmp_path / "study")
-    rows = read(tmp_path / "study")
+    rows = read_study(tmp_path / "study")
     assert all(row["value"] is not None and math.isfinite(row["value"]) for own in rows.values() for row in own)
     judged = [
         finding

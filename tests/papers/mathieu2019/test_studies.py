@@ -7,7 +7,7 @@ from axiswise.data import dsprites
 from axiswise.distributions import Anisotropic, Sparse, corners, singular_value_logits
 from axiswise.engines import run_study
 from axiswise.errors import DataUnavailable
-from axiswise_papers._verify import rows_of
+from axiswise_papers._tables import rows_of
 from axiswise_papers.mathieu2019.claims import CLAIMS, published
 from axiswise_papers.mathieu2019.figures import FIGURES
 from axiswise_papers.mathieu2019.studies import (

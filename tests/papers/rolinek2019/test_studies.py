@@ -4,8 +4,9 @@ import pytest
 
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
+from axiswise_papers._tables import read_study
 from axiswise_papers.rolinek2019.claims import CLAIMS
-from axiswise_papers.rolinek2019.figures import FIGURES, read
+from axiswise_papers.rolinek2019.figures import FIGURES
 from axiswise_papers.rolinek2019.studies import STUDIES, TABLE_MEASURES, table_2, table_2_images
 
 PICTURES = {"table_s4": {"table_s4.png", "figure_s5.png"}}
@@ -22,7 +23,7 @@ def run_to(study, name, out, keep=lambda run: True):
 
 def check(name, folder):
     """Every claim about the study is judged, and every picture drawn."""
-    rows = read(folder)
+    rows = read_study(folder)
     parts = [part for claim in CLAIMS for part in claim.trained if part.study == f"rolinek2019.{name}"]
     assert parts
     for part in parts:
@@ -75,5 +76,5 @@ def test_every_study_has_figures_and_says_what_it_costs():
 
 
 def test_a_folder_without_records_is_refused(tmp_path):
-    with pytest.raises(AxiswiseError, match=r"Expected the folder of a study of rolinek2019\. Got .*no records"):
-        read(tmp_path)
+    with pytest.raises(AxiswiseError, match=r"Expected the folder of a study\. Got .*no records"):
+        read_study(tmp_path)

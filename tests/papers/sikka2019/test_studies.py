@@ -4,8 +4,9 @@ import pytest
 
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
+from axiswise_papers._tables import read_study
 from axiswise_papers.sikka2019.claims import CLAIMS
-from axiswise_papers.sikka2019.figures import FIGURES, read
+from axiswise_papers.sikka2019.figures import FIGURES
 from axiswise_papers.sikka2019.studies import STUDIES
 
 
@@ -16,7 +17,7 @@ def test_every_study_has_its_pictures():
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_smoke_scale_runs_and_is_judged_and_drawn(name, tmp_path):
     run_study(STUDIES[name], "smoke", tmp_path / "study", name=f"sikka2019.{name}")
-    rows = read(tmp_path / "study")
+    rows = read_study(tmp_path / "study")
     assert set(rows) == {run.name for run in STUDIES[name]("smoke")}
     values = [row for part in rows.values() for row in part]
     assert all(row["value"] is not None for row in values if row["measure"] != "motions"), values
@@ -36,5 +37,5 @@ def test_studies_say_what_they_cost(name):
 
 
 def test_a_folder_without_records_is_refused(tmp_path):
-    with pytest.raises(AxiswiseError, match=r"Expected the folder of a study of sikka2019\. Got .*no records"):
-        read(tmp_path)
+    with pytest.raises(AxiswiseError, match=r"Expected the folder of a study\. Got .*no records"):
+        read_study(tmp_path)

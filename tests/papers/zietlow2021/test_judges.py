@@ -7,6 +7,7 @@ import pytest
 
 from axiswise.attack.judge import VARIANTS
 from axiswise.studies import find_study
+from axiswise_papers._tables import column
 from axiswise_papers.zietlow2021.claims import (
     CLAIMS,
     MAIN,
@@ -22,7 +23,7 @@ from axiswise_papers.zietlow2021.claims import (
     thm1,
 )
 from axiswise_papers.zietlow2021.studies import STUDIES
-from axiswise_papers.zietlow2021.tables import ARMS, SCORES, document, published, values
+from axiswise_papers.zietlow2021.tables import ARMS, SCORES, document, published
 
 IDS = "thm1 fig1 order manipulate noise models table1 tables3-5 fig5-7-8-9 fig10-11"
 
@@ -259,6 +260,6 @@ def test_every_row_of_the_ledger_has_its_claim():
 
 def test_values_are_those_of_the_run():
     rows = {"beta-vae/noise": [row("mig", 1, 0.5), row("mig", 0, None), row("sap", 0, 0.1)]}
-    found = values(rows, "beta-vae/noise", "mig")
+    found = column(rows, "beta-vae/noise", "mig")
     assert math.isnan(found[0])
     assert found[1:] == [0.5]

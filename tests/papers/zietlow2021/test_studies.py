@@ -7,10 +7,11 @@ from axiswise.attack.arms import OBJECTIVES
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
 from axiswise.records import describe
+from axiswise_papers._tables import read_study
 from axiswise_papers.zietlow2021 import shapes, sprites
 from axiswise_papers.zietlow2021.claims import CLAIMS
 from axiswise_papers.zietlow2021.discs import EPSILON, RESTARTS, restarts, small_attack, small_sprites_apart
-from axiswise_papers.zietlow2021.figures import FIGURES, read
+from axiswise_papers.zietlow2021.figures import FIGURES
 from axiswise_papers.zietlow2021.studies import STUDIES
 from axiswise_papers.zietlow2021.tables import document, published
 
@@ -35,7 +36,7 @@ def run_to(name, out, keep=lambda run: True):
 
 def check(name, folder):
     """Every claim about the study is judged, and every picture drawn, twice with the same bytes."""
-    rows = read(folder)
+    rows = read_study(folder)
     parts = [part for claim in CLAIMS for part in claim.trained if part.study == f"zietlow2021.{name}"]
     assert parts
     for part in parts:
@@ -73,7 +74,7 @@ def test_the_small_attack_runs_and_resumes(tmp_path, cache):
     folder = run_to("small_attack", tmp_path / "study")
     rows = check("small_attack", folder)
     assert run_to("small_attack", tmp_path / "study") == folder
-    assert read(folder) == rows
+    assert read_study(folder) == rows
     original = small_sprites_apart()
     points = torch.arange(len(original))
     x = original.x(points)
@@ -168,5 +169,5 @@ def test_every_study_has_figures_and_says_what_it_costs():
 
 
 def test_a_folder_without_records_is_refused(tmp_path):
-    with pytest.raises(AxiswiseError, match=r"Expected the folder of a study of zietlow2021\. Got .*no records"):
-        read(tmp_path)
+    with pytest.raises(AxiswiseError, match=r"Expected the folder of a study\. Got .*no records"):
+        read_study(tmp_path)

@@ -1,0 +1,128 @@
+"""What a paper prints, and the values in the rows of its studies."""
+
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from axiswise.errors import AxiswiseError
+from axiswise.records import read_rows, records_files
+from axiswise_papers._claim import Rows
+
+
+def read_published(paper: str) -> dict[str, Any]:
+    """All numbers that a paper prints, from its ``published.toml``.
+
+    Example:
+        >>> read_published("rolinek2019")["regime"]["tolerance"]
+        0.03
+    """
+    return tomllib.loads(files(f"axiswise_papers.{paper}").joinpath("published.toml").read_text("utf-8"))
+
+
+def rows_of(folder: Path, groups: Sequence[str] = ()) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a study's folder by run, in the order of their names; of rows that were made twice, the last.
+
+    Arguments:
+        folder: The study's folder, or a compact copy of it.
+        groups: Only runs whose names have one of these before their slash; empty is all of them.
+    """
+    found = {}
+    for name, path in records_files(folder).items():
+        if not groups or name.partition("/")[0] in groups:
+            last = {(row["member"], row["measure"]): row for row in read_rows(path)}
+            found[name] = list(last.values())
+    return found
+
+
+def read_study(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a study's folder by run.
+
+    Raises:
+        AxiswiseError: If there are none.
+    """
+    found = rows_of(folder)
+    if not found:
+        raise AxiswiseError(f"Expected the folder of a study. Got {folder}, which has no records.")
+    return found
+
+
+def drawing(name: str, draw: Callable[[Rows], bytes]) -> Callable[[Path], dict[str, bytes]]:
+    """A function of a study's folder that draws one picture, from a function of its rows."""
+    return lambda folder: {f"{name}.png": draw(read_study(folder))}
+
+
+def number(row: Mapping[str, Any], field: str | None = None, place: int | tuple[int, int] | None = None) -> float:
+    """The value of a row, or a field of its detail, or an entry of that; NaN if it is missing.
+
+    Example:
+        >>> row = {"value": 2.0, "detail": {"information": [0.5, 1.5]}}
+        >>> number(row), number(row, "information", 1), number(row, "other")
+        (2.0, 1.5, nan)
+    """
+    value = row["value"] if field is None else (row.get("detail") or {}).get(field)
+    if value is not None and place is not None:
+        for index in (place,) if isinstance(place, int) else place:
+            value = value[index]
+    return math.nan if value is None else float(value)
+
+
+def values(
+    rows: Rows,
+    run: str,
+    measure: str,
+    field: str | None = None,
+    *,
+    beta: float | None = None,
+    place: int | tuple[int, int] | None = None,
+) -> dict[int, float]:
+    """Numbers of a measure by seed, ascending; NaN where a member has none, empty without the run.
+
+    Arguments:
+        rows: Rows by run.
+        run: Name of the run.
+        measure: Name of the measure.
+        field: Field of its detail, if not its value.
+        beta: Only of members with this β.
+        place: Entry of the field, if it has several.
+
+    Example:
+        >>> rows = {"linear/vae": [{"measure": "dto", "seed": 3, "value": None, "detail": {"active": 0}}]}
+        >>> values(rows, "linear/vae", "dto"), values(rows, "linear/vae", "dto", "active"), values(rows, "other", "dto")
+        ({3: nan}, {3: 0.0}, {})
+    """
+    return dict(_entries(rows, run, measure, field, beta, place))
+
+
+def column(
+    rows: Rows,
+    run: str,
+    measure: str,
+    field: str | None = None,
+    *,
+    beta: float | None = None,
+    place: int | tuple[int, int] | None = None,
+) -> list[float]:
+    """As `values`, in the order of seeds, several of a seed if the run has them.
+
+    Example:
+        >>> rows = {"beta-vae/noise": [{"measure": "mig", "seed": 3, "value": None, "detail": {"samples": 5}}]}
+        >>> column(rows, "beta-vae/noise", "mig"), column(rows, "beta-vae/noise", "mig", "samples")
+        ([nan], [5.0])
+    """
+    return [value for _, value in _entries(rows, run, measure, field, beta, place)]
+
+
+def _entries(
+    rows: Rows,
+    run: str,
+    measure: str,
+    field: str | None,
+    beta: float | None,
+    place: int | tuple[int, int] | None,
+) -> Iterator[tuple[int, float]]:
+    for row in sorted(rows.get(run, ()), key=lambda row: row["seed"]):
+        if row["measure"] == measure and (beta is None or row["hyperparameters"].get("beta") == beta):
+            yield row["seed"], number(row, field, place)

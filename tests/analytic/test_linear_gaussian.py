@@ -9,8 +9,9 @@ import torch
 
 from axiswise import data
 from axiswise.analytic import LinearGaussian, LinearVAE
-from axiswise.analytic.linear_gaussian import covariance_eigen, mean_log_likelihood
-from axiswise.data.linear_gaussian import mixed
+from axiswise.analytic._covariance import covariance_eigen
+from axiswise.analytic.linear_gaussian import mean_log_likelihood
+from axiswise.data._mixing import mixed
 from axiswise.errors import AxiswiseError
 
 

@@ -14,18 +14,16 @@ import scipy.stats
 import torch
 
 from axiswise.data import (
-    Address,
     Factor,
     FactorSpace,
-    Source,
     cache_folder,
     color_dsprites,
     dsprites,
-    fetch,
     materialized,
     noisy_dsprites,
     subset,
 )
+from axiswise.data._sources import Address, Source, fetch
 from axiswise.errors import AxiswiseError, DataUnavailable
 
 MODULE = importlib.import_module("axiswise.data.dsprites")  # as an attribute, `dsprites` is the function

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from axiswise.data import Address, Source, data_folder, fashion_mnist, mnist, read_idx
-from axiswise.data._idx import Part, packed_idx
+from axiswise.data import data_folder, fashion_mnist, mnist
+from axiswise.data._idx import Part, packed_idx, read_idx
+from axiswise.data._sources import Address, Source
 from axiswise.errors import AxiswiseError
 
 MODULES = {name: importlib.import_module(f"axiswise.data.{name}") for name in ("mnist", "fashion_mnist")}

@@ -19,17 +19,8 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
-from axiswise.data import (
-    Address,
-    DebianMember,
-    Place,
-    Source,
-    WheelMember,
-    cache_folder,
-    data_folder,
-    fetch,
-    fetch_all,
-)
+from axiswise.data import cache_folder, data_folder
+from axiswise.data._sources import Address, DebianMember, Place, Source, WheelMember, fetch, fetch_all
 from axiswise.errors import AxiswiseError, DataUnavailable
 from axiswise.records import replacing
 
@@ -197,9 +188,9 @@ def test_a_host_that_cannot_be_reached_is_asked_once(folder, monkeypatch):
 
 
 PROCESS = """
-import importlib, pathlib, sys, time
-from axiswise.data import Address, Source, fetch
-sources = importlib.import_module("axiswise.data.sources")
+import pathlib, sys, time
+from axiswise.data import _sources as sources
+from axiswise.data._sources import Address, Source, fetch
 sources.CHUNK = 1000
 folder, name, url, size, sha256 = sys.argv[1:]
 def wait(received):

@@ -8,7 +8,7 @@ from torch.nn import functional
 from axiswise.distributions import Bernoulli, Diagonal, Gaussian, Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.models import MLP, VAE, Conv64, Network, Networks, conv64, dcgan64, linear, mlp
-from axiswise.models.vae import as_shape, check_sizes, pixels
+from axiswise.models._sizes import as_shape, check_sizes, pixels
 
 
 def count(module: nn.Module) -> int:

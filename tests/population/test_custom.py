@@ -13,10 +13,11 @@ from torch.nn import functional
 from axiswise import data, grid, load, models, objectives, optimizers, train
 from axiswise.distributions import Bernoulli, Full
 from axiswise.errors import AxiswiseError
-from axiswise.models import VAE, Custom, SelfInitialised, custom, factory_name
+from axiswise.models import VAE, Custom, SelfInitialised, custom
+from axiswise.models.custom import factory_name
 from axiswise.numerics import integers, normal
 from axiswise.objectives import Terms, Trainable
-from axiswise.objectives.terms import elbo
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.population import Member, Population, cohorts
 from axiswise.population import _cohort as cohort
 from axiswise.population import _trainer as loop
@@ -140,7 +141,7 @@ class WithScorer:
         return objectives.BetaVAE().draws(batch, latents)
 
     def loss(self, networks, batch, draws, step):
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         return Terms(terms.reconstruction + networks["scorer"](terms.sample).square().mean(), {})
 
 

@@ -8,17 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from axiswise.analytic._checks import Scalar, check_latents, positive, real
+from axiswise.analytic._covariance import covariance_eigen, shifted_gram
 from axiswise.analytic.fixed_decoder_optimum import fixed_decoder_optimum
-from axiswise.analytic.linear_gaussian import (
-    LinearVAE,
-    Scalar,
-    Spectrum,
-    check_latents,
-    covariance_eigen,
-    gram,
-    positive,
-    real,
-)
+from axiswise.analytic.linear_gaussian import LinearVAE, Spectrum
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal
 from axiswise.shapes import Array, Float, Num, Shaped, Tensor
@@ -176,7 +169,7 @@ def _profile(
     covariance: Float[Tensor, "b x x"], level: Float[Tensor, " b"], decoder: Float[Tensor, "b x z"]
 ) -> _Profile:
     spread = covariance @ decoder
-    inverse = torch.linalg.inv(gram(decoder, level))
+    inverse = torch.linalg.inv(shifted_gram(decoder, level))
     products = decoder.mT @ spread
     level = level[:, None]
     length = decoder.square().sum(-2) + level

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from axiswise.analytic.linear_gaussian import LinearVAE, Scalar, linear_posterior, positive, real
+from axiswise.analytic._checks import Scalar, positive, real
+from axiswise.analytic.linear_gaussian import LinearVAE, linear_posterior
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Num
 

@@ -7,7 +7,7 @@ import torch
 from numpy import ndarray
 from scipy.optimize import minimize
 
-from axiswise.analytic._orthogonal import check_orthogonal
+from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 

@@ -4,18 +4,9 @@ from typing import NamedTuple
 
 import torch
 
-from axiswise.analytic.linear_gaussian import (
-    LinearPosterior,
-    Scalar,
-    check_latents,
-    covariance_eigen,
-    gram,
-    linear_posterior,
-    marginal_covariance,
-    mean_log_likelihood,
-    positive,
-    real,
-)
+from axiswise.analytic._checks import Scalar, check_latents, positive, real
+from axiswise.analytic._covariance import covariance_eigen, marginal_covariance, shifted_gram
+from axiswise.analytic.linear_gaussian import LinearPosterior, linear_posterior, mean_log_likelihood
 from axiswise.analytic.principal_directions import sample_covariance
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal
@@ -147,11 +138,11 @@ def ppca_em(
     decoder = decoder * (total / size**2).sqrt()[..., None, None]
     for step in range(steps + 1):
         spread = covariance @ decoder
-        mixed = torch.linalg.solve(gram(decoder, level), decoder.mT @ spread)
+        mixed = torch.linalg.solve(shifted_gram(decoder, level), decoder.mT @ spread)
         identity = torch.eye(latents, dtype=torch.float64, device=level.device) * level[..., None, None]
         moved = torch.linalg.solve(identity + mixed, spread, left=False)
         if noise is None:
-            explained = torch.linalg.solve(gram(decoder, level), spread.mT) * moved.mT
+            explained = torch.linalg.solve(shifted_gram(decoder, level), spread.mT) * moved.mT
             level = (total - explained.sum((-2, -1))) / size
         change, decoder = (moved - decoder).abs().amax((-2, -1)), moved
         if bool((change <= tolerance * moved.abs().amax((-2, -1))).all()):

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import torch
 
-from axiswise.analytic.linear_gaussian import check_latents, covariance_eigen, real
+from axiswise.analytic._checks import check_latents, real
+from axiswise.analytic._covariance import covariance_eigen
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment
 from axiswise.shapes import Array, Float, Int, Num, Tensor

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from axiswise.data._sources import Source, fetch_all
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.sources import Source, fetch_all
 from axiswise.errors import AxiswiseError
 
 UNSIGNED_BYTES = 8  # the code of the type; the other types occur in no dataset here

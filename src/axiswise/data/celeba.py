@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from axiswise.data._images import convert, image_files
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.image_folder import convert, image_files
-from axiswise.data.sources import data_folder
+from axiswise.data.folders import data_folder
 from axiswise.errors import AxiswiseError, DataUnavailable
 
 CROP = 148

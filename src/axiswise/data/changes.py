@@ -10,6 +10,7 @@ from typing import Any, final
 import torch
 
 from axiswise import numerics
+from axiswise.data._reflection import add_reflected
 from axiswise.data.dataset import FactorDataset, Render, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
@@ -348,7 +349,7 @@ def _noisy(
 ) -> Float[Tensor, "..."]:
     # A seed on the device draws there; filling it in, unlike copying it there, does not make the host wait.
     drawn = numerics.uniform(index.new_full((), seed), "noise of rows", index, shape)
-    return moved(render(tensors, index), epsilon * (2.0 * drawn - 1.0), images=len(shape) == 3)
+    return add_reflected(render(tensors, index), epsilon * (2.0 * drawn - 1.0), images=len(shape) == 3)
 
 
 def _manipulated(
@@ -363,18 +364,7 @@ def _manipulated(
     factors = space.levels(index) if space.grid else tensors[f"levels {prefix}"][index]
     with numerics.repeatable():
         added = change.pattern(_own(tensors, prefix), factors).to(torch.float32).clamp(-1.0, 1.0)
-    return moved(render(tensors, index), change.epsilon * added, images=len(shape) == 3)
-
-
-def moved(x: Float[Tensor, "*any"], added: Float[Tensor, "*any"], *, images: bool) -> Float[Tensor, "*any"]:
-    """ρ(x + added): what is added to images is reflected back into 0…1, as in `manipulated`.
-
-    Example:
-        >>> moved(torch.tensor([0.0, 0.5, 1.0]), torch.tensor([-0.1, 0.1, 0.2]), images=True)
-        tensor([0.1000, 0.6000, 0.8000])
-    """
-    total = x + added
-    return total - 2.0 * (total - 1.0).relu() + 2.0 * (-total).relu() if images else total
+    return add_reflected(render(tensors, index), change.epsilon * added, images=len(shape) == 3)
 
 
 def _own(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

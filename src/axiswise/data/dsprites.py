@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from axiswise import numerics
+from axiswise.data._sources import Address, Source, WheelMember, fetch
 from axiswise.data.dataset import FactorDataset, Render
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.sources import Address, Source, WheelMember, cache_folder, fetch
+from axiswise.data.folders import cache_folder
 from axiswise.errors import AxiswiseError
 from axiswise.records import replacing
 from axiswise.shapes import Float, Int, Shaped, Tensor

@@ -1,8 +1,8 @@
 """Fashion-MNIST: articles of clothing, in the form of MNIST."""
 
 from axiswise.data._idx import Part, labelled_images
+from axiswise.data._sources import Address, DebianMember, Source
 from axiswise.data.dataset import FactorDataset
-from axiswise.data.sources import Address, DebianMember, Source
 
 DEBIAN = "dataset-fashion-mnist"
 

@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 
 from axiswise.data._idx import SIDE, Part, labelled_images, packed_idx
+from axiswise.data._sources import Address, Source, WheelMember
 from axiswise.data.dataset import FactorDataset
-from axiswise.data.sources import Address, Source, WheelMember
 
 
 def mnist(part: str | None = None) -> FactorDataset:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from axiswise.data._mixing import mixed, mixing_matrix
 from axiswise.data.dataset import FactorDataset
 from axiswise.data.digits import SIDE, ten_digits
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.linear_gaussian import mixed, mixing_matrix
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Int, Tensor
 

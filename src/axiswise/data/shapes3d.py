@@ -26,7 +26,7 @@ from axiswise.data._shapes3d_scene import (
 )
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.sources import cache_folder, data_folder
+from axiswise.data.folders import cache_folder, data_folder
 from axiswise.errors import AxiswiseError
 from axiswise.records import replacing
 from axiswise.shapes import Float, Int, Shaped, Tensor

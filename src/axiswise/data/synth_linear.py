@@ -40,7 +40,7 @@ def synth_linear(ratio: float = 2.0, *, samples: int = 50_000, seed: int = 0) ->
     if not (math.isfinite(ratio) and ratio > 0):
         raise AxiswiseError(f"`ratio` must be positive and finite. Got {ratio}.")
     square = unit_square(samples, seed)
-    x = square @ embedding(ratio).T
+    x = square @ synth_linear_matrix(ratio).T
     return FactorDataset(
         name="synth_linear",
         arguments={"ratio": float(ratio), "samples": samples, "seed": seed},
@@ -64,14 +64,14 @@ def unit_square(samples: int, seed: int) -> Float[Tensor, "samples 2"]:
     return numerics.uniform(seed, "square", 0, (samples, 2), dtype=torch.float64)
 
 
-def embedding(ratio: float) -> Float[Tensor, "3 2"]:
+def synth_linear_matrix(ratio: float) -> Float[Tensor, "3 2"]:
     r"""Gives the matrix of the linear map: stretch, embed, rotate, in float64.
 
     The rotation is Rodrigues' :math:`R = I + \sin\theta\, K + (1 - \cos\theta) K^2`, where :math:`K v = k \times v` for
     the unit vector k of the axis.
 
     Example:
-        >>> embedding(2.0).norm(dim=0)
+        >>> synth_linear_matrix(2.0).norm(dim=0)
         tensor([2., 1.], dtype=torch.float64)
     """
     k1, k2, k3 = (component / math.sqrt(sum(a * a for a in AXIS)) for component in AXIS)

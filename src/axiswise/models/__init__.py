@@ -33,13 +33,13 @@ References:
 """
 
 from axiswise.models.conv64 import Conv64, conv64
-from axiswise.models.custom import Custom, Factory, custom, factory_name
+from axiswise.models.custom import Custom, Factory, custom
 from axiswise.models.dcgan64 import DCGAN64, dcgan64
 from axiswise.models.discriminator import discriminator
 from axiswise.models.initialisation import initialise
 from axiswise.models.mlp import MLP, linear, mlp
 from axiswise.models.transforms import Transformed, rotate_latents, scale_latents
-from axiswise.models.vae import VAE, Network, Networks, SelfInitialised, with_learned
+from axiswise.models.vae import VAE, Network, Networks, SelfInitialised
 
 __all__ = [
     "DCGAN64",
@@ -56,11 +56,9 @@ __all__ = [
     "custom",
     "dcgan64",
     "discriminator",
-    "factory_name",
     "initialise",
     "linear",
     "mlp",
     "rotate_latents",
     "scale_latents",
-    "with_learned",
 ]

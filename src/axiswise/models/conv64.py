@@ -6,7 +6,9 @@ from torch import nn
 
 from axiswise.distributions import Bernoulli, Diagonal, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
-from axiswise.models.vae import VAE, Reshape, check_sizes
+from axiswise.models._layers import Reshape
+from axiswise.models._sizes import check_sizes
+from axiswise.models.vae import VAE
 
 SIDE = 64
 

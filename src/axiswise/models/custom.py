@@ -12,7 +12,8 @@ from torch.nn.parameter import is_lazy
 
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
-from axiswise.models.vae import VAE, as_shape, check_sizes
+from axiswise.models._sizes import as_shape, check_sizes
+from axiswise.models.vae import VAE
 from axiswise.records._identity import stored_as
 from axiswise.shapes import Tensor
 

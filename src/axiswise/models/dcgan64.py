@@ -6,7 +6,9 @@ from itertools import pairwise
 from torch import nn
 
 from axiswise.distributions import Bernoulli, Diagonal, Likelihood, Posterior, Prior, StandardNormal
-from axiswise.models.vae import VAE, Reshape, check_sizes
+from axiswise.models._layers import Reshape
+from axiswise.models._sizes import check_sizes
+from axiswise.models.vae import VAE
 
 SIDE = 64
 WIDTHS = (32, 64, 128, 256)

@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from axiswise.models.vae import check_sizes
+from axiswise.models._sizes import check_sizes
 
 
 def discriminator(latents: int, *, widths: tuple[int, ...] = (1000,) * 6) -> nn.Module:

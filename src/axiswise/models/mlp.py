@@ -8,7 +8,9 @@ from torch import nn
 
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.models._activations import Activation, activation_pair, module_of
-from axiswise.models.vae import VAE, Reshape, as_shape, check_sizes, pixels
+from axiswise.models._layers import Reshape
+from axiswise.models._sizes import as_shape, check_sizes, pixels
+from axiswise.models.vae import VAE
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ A `VAE` is a description, a frozen dataclass without weights. `VAE.modules` buil
 `Networks` joins modules, however their weights are held, with the description into something that encodes and decodes.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
@@ -23,6 +22,7 @@ from axiswise.distributions import (
     StandardNormal,
 )
 from axiswise.errors import AxiswiseError
+from axiswise.models._layers import Values
 from axiswise.shapes import Float, Tensor
 
 Distribution = TypeVar("Distribution", Prior, Likelihood)
@@ -172,83 +172,6 @@ class Networks:
         return self.modules["decoder"](z)
 
 
-def check_sizes(architecture: str, **sizes: int) -> None:
-    """Raises unless every named size is a whole number of at least 1.
-
-    Example:
-        >>> check_sizes("linear", latents=0)
-        Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: `latents` of linear must be a whole number of at least 1. Got 0.
-    """
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise AxiswiseError(f"`{name}` of {architecture} must be a whole number of at least 1. Got {size!r}.")
-
-
-def as_shape(architecture: str, inputs: int | tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of an observation from a number of inputs or a shape, checked.
-
-    Example:
-        >>> as_shape("mlp", 6), as_shape("mlp", (1, 32, 32))
-        ((6,), (1, 32, 32))
-    """
-    shape = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
-    if not shape:
-        raise AxiswiseError(
-            f"`inputs` of {architecture} must be a number or a shape such as (1, 64, 64). Got {inputs!r}."
-        )
-    for size in shape:
-        check_sizes(architecture, inputs=size)
-    return shape
-
-
 def with_learned(distribution: Distribution, values: Mapping[str, Tensor]) -> Distribution:
     """A prior or likelihood with those values for what it learns; as it is where it learns nothing."""
     return cast(Distribution, cast(Learnable, distribution).with_values(values)) if values else distribution
-
-
-class Values(nn.Module):
-    """Parameters that no network computes: those a prior or likelihood learns. Calling it gives them by name.
-
-    Example:
-        >>> import torch
-        >>> Values({"log_scale": torch.zeros(())})()["log_scale"].shape
-        torch.Size([])
-    """
-
-    def __init__(self, initial: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        for name, value in initial.items():
-            self.register_parameter(name, nn.Parameter(value.clone()))
-
-    def forward(self) -> dict[str, Tensor]:
-        """The parameters by name."""
-        return dict(self.named_parameters())
-
-
-class Reshape(nn.Module):
-    """Turns each row into the given shape; ``Reshape()`` with one axis of −1 flattens.
-
-    Example:
-        >>> import torch
-        >>> Reshape((1, 2, 3))(torch.zeros(4, 6)).shape
-        torch.Size([4, 1, 2, 3])
-    """
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        super().__init__()
-        self.shape = shape
-
-    def forward(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "n ..."]:
-        """Reshapes everything after the first axis."""
-        return rows.reshape(rows.shape[0], *self.shape)
-
-
-def pixels(shape: tuple[int, ...], outputs: int = 1) -> int:
-    """Numbers in an observation, times the outputs for each.
-
-    Example:
-        >>> pixels((1, 64, 64))
-        4096
-    """
-    return outputs * math.prod(shape)

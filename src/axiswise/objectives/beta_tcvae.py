@@ -8,8 +8,8 @@ from axiswise.distributions import Diagonal
 from axiswise.distributions.estimators import minibatch_log_weights, stratified_log_weights, total_correlation
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_posterior
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -53,7 +53,7 @@ class BetaTCVAE:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         count = len(batch.x)
         weights = (
             stratified_log_weights(count, batch.size, terms.sample)

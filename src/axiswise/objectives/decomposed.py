@@ -8,8 +8,8 @@ from axiswise.distributions.estimators import AggregateDivergence
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_density
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -69,7 +69,7 @@ class Decomposed:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         total = terms.reconstruction + cast(Tensor, self.beta) * terms.kl
         if self.divergence is None:
             return Terms(total, terms.parts())

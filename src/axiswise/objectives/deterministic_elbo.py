@@ -10,8 +10,8 @@ from axiswise.geometry import curvature_term
 from axiswise.geometry.deterministic_elbo import Curvature
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_density
+from axiswise.objectives.elbo_terms import ElboTerms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import Elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -74,7 +74,7 @@ class DeterministicELBO:
         regularisation = -curved.mean()
         autoencoder = -likelihood.log_density(batch.x, networks.decode(posterior.mean)).mean()
         divergence = networks.prior.kl(posterior, posterior.mean)
-        terms = Elbo(
+        terms = ElboTerms(
             autoencoder + regularisation, divergence.total.mean(), posterior, divergence, sample=posterior.mean
         )
         total = terms.reconstruction + cast(Tensor, self.beta) * terms.kl

@@ -9,8 +9,8 @@ from torch.nn import functional
 
 from axiswise.models import VAE, Networks, discriminator
 from axiswise.objectives._suitability import needs_density
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.optimizers import Adam
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
@@ -57,7 +57,7 @@ class FactorVAE:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formulas above."""
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         discriminate = networks["discriminator"]
         logits = discriminate(terms.sample)
         total_correlation = (logits[:, 0] - logits[:, 1]).mean()

@@ -10,8 +10,8 @@ from axiswise.distributions import Diagonal
 from axiswise.models import VAE, Networks
 from axiswise.numerics.gaussian import laplace_cross_entropy, normal_entropy
 from axiswise.objectives._suitability import needs_posterior
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -61,7 +61,7 @@ class SlowVAE:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
-        terms = elbo(networks, torch.cat((batch.x, cast(Tensor, batch.pair))), draws["noise"])
+        terms = elbo_terms(networks, torch.cat((batch.x, cast(Tensor, batch.pair))), draws["noise"])
         mean, scale = terms.posterior.mean, terms.posterior.variance.sqrt()
         shift = mean - mean.roll(len(batch.x), 0)  # of each frame from the other frame of its pair
         cross_entropy = 2.0 * laplace_cross_entropy(shift, scale, cast(Tensor, self.rate)).sum(-1).mean()

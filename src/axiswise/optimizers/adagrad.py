@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from axiswise.optimizers.optimizer import constrain, constraints
+from axiswise.optimizers._constraints import constrain, constraints
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from axiswise.optimizers.optimizer import check_switch, constrain, constraints
+from axiswise.optimizers._constraints import check_switch, constrain, constraints
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 

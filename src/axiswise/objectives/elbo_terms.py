@@ -7,7 +7,7 @@ from axiswise.models import Networks
 from axiswise.shapes import Float, Tensor
 
 
-class Elbo(NamedTuple):
+class ElboTerms(NamedTuple):
     r"""The two terms of the negative ELBO, means over the batch, and what they were computed from.
 
     .. math:: -\mathrm{ELBO} = \underbrace{-\mathbb{E}_{q(z|x)} \log p(x|z)}_{\text{reconstruction}}
@@ -35,14 +35,14 @@ class Elbo(NamedTuple):
         }
 
 
-def elbo(networks: Networks, x: Float[Tensor, "n ..."], noise: Float[Tensor, "n z"]) -> Elbo:
+def elbo_terms(networks: Networks, x: Float[Tensor, "n ..."], noise: Float[Tensor, "n z"]) -> ElboTerms:
     """Estimates both terms with one sample of each posterior, z = μ + σ · noise.
 
     Example:
         >>> import torch
         >>> from axiswise.models import linear
         >>> vae = linear(3, 2)
-        >>> terms = elbo(Networks(vae, vae.modules()), torch.zeros(5, 3), torch.zeros(5, 2))
+        >>> terms = elbo_terms(Networks(vae, vae.modules()), torch.zeros(5, 3), torch.zeros(5, 2))
         >>> terms.reconstruction.shape, terms.parts()["kl_per_latent"].shape
         (torch.Size([]), torch.Size([2]))
     """
@@ -50,4 +50,4 @@ def elbo(networks: Networks, x: Float[Tensor, "n ..."], noise: Float[Tensor, "n 
     sample = posterior.sample(noise)
     log_density = networks.likelihood.log_density(x, networks.decode(sample))
     divergence = networks.prior.kl(posterior, sample)
-    return Elbo(-log_density.mean(), divergence.total.mean(), posterior, divergence, sample)
+    return ElboTerms(-log_density.mean(), divergence.total.mean(), posterior, divergence, sample)

@@ -22,6 +22,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.response import addinfourl
 
+from axiswise.data.folders import data_folder
 from axiswise.errors import AxiswiseError, DataUnavailable
 from axiswise.records import replacing
 
@@ -107,26 +108,6 @@ class Source:
         return data_folder() / self.dataset / self.filename
 
 
-def data_folder() -> Path:
-    """Folder of the original files: ``$AXISWISE_DATA``, or ``axiswise/data`` in the user's cache.
-
-    Example:
-        >>> data_folder().is_absolute()
-        True
-    """
-    return _folder("AXISWISE_DATA", "data")
-
-
-def cache_folder() -> Path:
-    """Folder of what is computed from them once: ``$AXISWISE_CACHE``, or ``axiswise/prepared`` in the user's cache.
-
-    Example:
-        >>> cache_folder().is_absolute()
-        True
-    """
-    return _folder("AXISWISE_CACHE", "prepared")
-
-
 def fetch(source: Source, progress: Progress | None = None) -> Path:
     """Finds a data file, downloading it when the data folder lacks it, and checks its size and SHA-256.
 
@@ -138,7 +119,6 @@ def fetch(source: Source, progress: Progress | None = None) -> Path:
         progress: Called with the number of bytes received so far.
 
     Example:
-        >>> from axiswise.data import Address, Source, fetch
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     published = Path(folder) / "published.txt"
         ...     _ = published.write_bytes(b"hello")
@@ -202,13 +182,6 @@ def _fetched(source: Source, asked: _Asked, progress: Progress | None) -> Path:
         f"that has {source.dataset}/{source.filename}. "
         f"Tried {'; '.join(failures) or 'nothing: it has no public address'}."
     )
-
-
-def _folder(variable: str, name: str) -> Path:
-    chosen = os.environ.get(variable)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "axiswise" / name
 
 
 def _compressed(source: Source) -> bool:

@@ -7,15 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from axiswise.analytic.linear_gaussian import (
-    LinearGaussian,
-    LinearPosterior,
-    LinearVAE,
-    Scalar,
-    as_scalar,
-    mean_log_likelihood,
-    positive,
-)
+from axiswise.analytic._checks import Scalar, as_scalar, positive
+from axiswise.analytic.linear_gaussian import LinearGaussian, LinearPosterior, LinearVAE, mean_log_likelihood
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment
 from axiswise.numerics.gaussian import LOG_TWO_PI

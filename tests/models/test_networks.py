@@ -36,7 +36,7 @@ MODELS = {
     "linear on images": linear((2, 3, 4), 5),
     "mlp": mlp(6, 2),
     "mlp on images": mlp((1, 8, 8), 3, encoder=(7,), decoder=(6, 5), activation=(nn.ReLU, nn.Tanh)),
-    "mlp with one linear half": mlp(6, 2, encoder=()),
+    "mlp with a linear encoder": mlp(6, 2, encoder=()),
     "conv64": conv64(),
     "conv64 in colour": conv64(3, latents=1),
     "conv64 of the reference implementation": conv64(late_kernel=2),

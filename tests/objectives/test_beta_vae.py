@@ -125,15 +125,15 @@ def test_terms_carry_what_they_were_computed_from():
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_gradients_are_those_of_finite_differences(model):
     networks, batch, draws = setting(model, count=3)
-    names = [(half, name) for half, module in networks.modules.items() for name, _ in module.named_parameters()]
-    weights = tuple(networks[half].get_parameter(name).detach().clone().requires_grad_() for half, name in names)
+    names = [(role, name) for role, module in networks.modules.items() for name, _ in module.named_parameters()]
+    weights = tuple(networks[role].get_parameter(name).detach().clone().requires_grad_() for role, name in names)
 
     def loss(*weights: torch.Tensor) -> torch.Tensor:
-        own = {half: {} for half in networks.modules}
-        for (half, name), weight in zip(names, weights, strict=True):
-            own[half][name] = weight
+        own = {role: {} for role in networks.modules}
+        for (role, name), weight in zip(names, weights, strict=True):
+            own[role][name] = weight
         bound = {
-            half: lambda rows, half=half: functional_call(networks[half], own[half], rows) for half in networks.modules
+            role: lambda rows, role=role: functional_call(networks[role], own[role], rows) for role in networks.modules
         }
         return BetaVAE(0.7).loss(Networks(model, bound), batch, draws, STEP).total
 

@@ -103,7 +103,7 @@ def conv64(
         channels: Channels of an image.
         latents: Number of latents.
         late_kernel: Side of the kernels of the encoder's third and fourth layer, 4 or 2.
-        dense: Width of the dense layer of either half.
+        dense: Width of the dense layer of encoder and decoder.
         dense_activation: Whether the encoder's dense layer is followed by a ReLU.
         decoder: Channels of the decoder's transposed convolutions before the last.
         posterior: What the encoder's output means.

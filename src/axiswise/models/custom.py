@@ -96,7 +96,7 @@ class Custom:
             # As `torch.manual_seed`, which would also seed the accelerators, whose state is not put back here.
             torch.default_generator.manual_seed(seed)
             built = self.factory()
-        if not isinstance(built, tuple | list) or [isinstance(half, nn.Module) for half in built] != [True, True]:
+        if not isinstance(built, tuple | list) or [isinstance(module, nn.Module) for module in built] != [True, True]:
             raise AxiswiseError(
                 f"{self.name} must return a pair of torch.nn.Modules, encoder and decoder. Got {type(built).__name__} "
                 f"{built!r}."
@@ -157,36 +157,36 @@ def custom(
 def _verify(network: Custom) -> None:
     """Raises unless the factory's modules can be trained as members."""
     modules, again = network.initial_modules(0), network.initial_modules(0)
-    for half, module in modules.items():
-        _refuse_randomness(network.name, half, module)
-        _refuse_untrainable(network.name, half, module)
-        if again[half] is module or not _equal(module.state_dict(), again[half].state_dict()):
+    for role, module in modules.items():
+        _refuse_randomness(network.name, role, module)
+        _refuse_untrainable(network.name, role, module)
+        if again[role] is module or not _equal(module.state_dict(), again[role].state_dict()):
             raise AxiswiseError(
                 f"{network.name} must build fresh modules at every call, with equal weights after equal "
-                f"torch.manual_seed. Got an {half} that is the same object, or other weights. Build it inside the "
+                f"torch.manual_seed. Got an {role} that is the same object, or other weights. Build it inside the "
                 "function, on the CPU, and draw its weights with PyTorch."
             )
     encoder, decoder = ({id(parameter) for parameter in module.parameters()} for module in modules.values())
     if encoder & decoder:
         raise AxiswiseError(
             f"{network.name} must return an encoder and a decoder with parameters of their own. Got "
-            f"{len(encoder & decoder)} that both hold. Give each half its own."
+            f"{len(encoder & decoder)} that both hold. Give each its own."
         )
     pixels = (network.outputs[1] * network.inputs[0], *network.inputs[1:])
     _try(network.name, "encoder", modules["encoder"], network.inputs, (network.outputs[0],))
     _try(network.name, "decoder", modules["decoder"], (network.latents,), pixels)
 
 
-def _refuse_randomness(name: str, half: str, module: nn.Module) -> None:
+def _refuse_randomness(name: str, role: str, module: nn.Module) -> None:
     for path, layer in module.named_modules():
         if isinstance(layer, nn.RReLU) or (isinstance(layer, DROPOUTS) and layer.p > 0):
             raise AxiswiseError(
-                f"Modules of {name} must not draw random numbers of their own. Got {layer} at {half}.{path}. "
+                f"Modules of {name} must not draw random numbers of their own. Got {layer} at {role}.{path}. "
                 "Remove it or set p=0; noise belongs in an objective's draws."
             )
 
 
-def _refuse_untrainable(name: str, half: str, module: nn.Module) -> None:
+def _refuse_untrainable(name: str, role: str, module: nn.Module) -> None:
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     lazy = [key for key, tensor in (parameters | buffers).items() if is_lazy(tensor)]
     frozen = [key for key, parameter in parameters.items() if not parameter.requires_grad]
@@ -202,10 +202,10 @@ def _refuse_untrainable(name: str, half: str, module: nn.Module) -> None:
         ),
     ):
         if problem:
-            raise AxiswiseError(f"The {half} of {name} must be trainable as a whole. Got {problem}. {fix}")
+            raise AxiswiseError(f"The {role} of {name} must be trainable as a whole. Got {problem}. {fix}")
 
 
-def _try(name: str, half: str, module: nn.Module, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
     """Runs a module on zeros, as it is trained and as it is evaluated, and checks what comes out."""
     like = next(module.parameters())
     zeros = torch.zeros(2, *inputs, dtype=like.dtype, device=like.device)
@@ -216,20 +216,20 @@ def _try(name: str, half: str, module: nn.Module, inputs: tuple[int, ...], outpu
             found = module.eval()(zeros)
         except Exception as error:  # a user's module may raise anything
             raise AxiswiseError(
-                f"The {half} of {name} must take a tensor of shape {tuple(zeros.shape)}. Got {type(error).__name__}: "
+                f"The {role} of {name} must take a tensor of shape {tuple(zeros.shape)}. Got {type(error).__name__}: "
                 f"{error}"
             ) from error
         drew = not torch.equal(torch.get_rng_state(), before)
     described = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
     if described != (2, *outputs):
-        reader = "posterior" if half == "encoder" else "likelihood"
+        reader = "posterior" if role == "encoder" else "likelihood"
         raise AxiswiseError(
-            f"The {half} of {name} must turn shape {tuple(zeros.shape)} into a tensor of shape {(2, *outputs)}, which "
+            f"The {role} of {name} must turn shape {tuple(zeros.shape)} into a tensor of shape {(2, *outputs)}, which "
             f"the {reader} reads. Got {described}."
         )
     if drew:
         raise AxiswiseError(
-            f"Modules of {name} must not draw random numbers of their own. Got {half}, whose forward pass does. "
+            f"Modules of {name} must not draw random numbers of their own. Got {role}, whose forward pass does. "
             "Remove that; noise belongs in an objective's draws."
         )
 

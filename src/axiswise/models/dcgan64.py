@@ -60,8 +60,8 @@ def dcgan64(
     """A convolutional VAE with batch norm for 64 × 64 images: conv 32, 64, 128, 256 (4 × 4, stride 2), and the mirror.
 
     In training, batch norm uses the statistics of the batch, which makes the observations of a batch depend on each
-    other; everything that is measured afterwards uses the running statistics. The table leaves open where there are
-    biases: here, in the last layer of either half, since batch norm undoes all others. It names no likelihood either.
+    other; every measurement afterwards uses the running statistics. The table does not say where biases are: here, in
+    the last layers of encoder and decoder, since batch norm undoes all others. It names no likelihood either.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,

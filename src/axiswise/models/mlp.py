@@ -15,7 +15,7 @@ from axiswise.models.vae import VAE
 
 @dataclass(frozen=True)
 class MLP:
-    """Architecture of `mlp`: widths of the hidden layers of either half, and the activations between them."""
+    """Architecture of `mlp`: widths of the hidden layers of encoder and decoder, and the activations between them."""
 
     inputs: tuple[int, ...]
     latents: int
@@ -25,9 +25,9 @@ class MLP:
 
     @property
     def name(self) -> str:
-        """What a table calls it: linear, or mlp and the widths of either half."""
-        halves = ("–".join(map(str, widths)) or "linear" for widths in (self.encoder, self.decoder))
-        return "mlp " + " / ".join(halves) if self.encoder or self.decoder else "linear"
+        """What a table calls it: linear, or mlp and the widths of encoder and decoder."""
+        widths = ("–".join(map(str, hidden)) or "linear" for hidden in (self.encoder, self.decoder))
+        return "mlp " + " / ".join(widths) if self.encoder or self.decoder else "linear"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -87,9 +87,9 @@ def mlp(
         ((1, 32, 32), 3)
     """
     check_sizes("mlp", latents=latents)
-    for half, widths in (("encoder", encoder), ("decoder", decoder)):
+    for role, widths in (("encoder", encoder), ("decoder", decoder)):
         for width in widths:
-            check_sizes("mlp", **{half: width})
+            check_sizes("mlp", **{role: width})
     network = MLP(as_shape("mlp", inputs), latents, tuple(encoder), tuple(decoder), activation_pair(activation))
     return VAE(network, posterior, prior, likelihood)
 

@@ -16,7 +16,7 @@ from axiswise.distributions import DeterministicParameters, DiagonalParameters, 
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
-Halves = tuple[Callable[..., Any], Callable[..., Any] | None]
+EncoderDecoder = tuple[Callable[..., Any], Callable[..., Any] | None]
 """A model as its encoder, x ↦ the posterior's named tuple, and its decoder, from z; None where there is no decoder."""
 
 
@@ -27,7 +27,7 @@ class Transformed(NamedTuple):
     decoder: nn.Module | None
 
 
-def scale_latents(model: Halves, beta: float | int | Float[Tensor, " z"]) -> Transformed:
+def scale_latents(model: EncoderDecoder, beta: float | int | Float[Tensor, " z"]) -> Transformed:
     r"""Multiplies the latents of a model by √β, which is all that β does to a Gaussian VAE besides making it overlap.
 
     .. math:: \mu'(x) = \sqrt\beta\, \mu(x), \qquad S'(x) = \beta\, S(x), \qquad
@@ -68,7 +68,7 @@ def scale_latents(model: Halves, beta: float | int | Float[Tensor, " z"]) -> Tra
 
 
 def rotate_latents(
-    model: Halves, rotation: Float[Tensor, "z z"], posterior: Literal["full", "diagonal"] = "full"
+    model: EncoderDecoder, rotation: Float[Tensor, "z z"], posterior: Literal["full", "diagonal"] = "full"
 ) -> Transformed:
     r"""Rotates the latents of a model.
 

@@ -30,7 +30,7 @@ Distribution = TypeVar("Distribution", Prior, Likelihood)
 
 @runtime_checkable
 class Network(Protocol):
-    """An architecture: the shapes it connects, and builders of its two halves (weights as PyTorch leaves them)."""
+    """An architecture: the shapes it connects, and builders of encoder and decoder, with PyTorch's initial weights."""
 
     @property
     def name(self) -> str:

@@ -62,7 +62,7 @@ class FactorVAE:
         logits = discriminate(terms.sample)
         total_correlation = (logits[:, 0] - logits[:, 1]).mean()
         # Detached: the discriminator learns from samples, and no gradient of its loss reaches the encoder. One call for
-        # both halves: what costs is to read and write its five million weights.
+        # both kinds: what costs is to read and write its five million weights.
         joint = terms.sample.detach()
         product = joint.gather(0, draws["order"].argsort(0))
         ours, shuffled = functional.log_softmax(discriminate(torch.cat([joint, product])), -1).chunk(2)

@@ -41,13 +41,13 @@ class Scorer(nn.Module):
 
 @dataclass(frozen=True)
 class PCL:
-    r"""Logistic regression of true transitions (x, x') against ones whose first half is another's.
+    r"""Logistic regression of true transitions (x, x') against pairs whose first observation is another's.
 
     .. math:: L = \tfrac12 \mathbb{E} \log\left(1 + e^{-r(h(x), h(x'))}\right)
         + \tfrac12 \mathbb{E} \log\left(1 + e^{r(h(x^*), h(x'))}\right)
 
     h is the encoder, its outputs normalised over the batch; there is no decoder and no posterior. Rows of a batch are
-    drawn independently, so the first half of the row before serves as x*.
+    drawn independently, so the first observation of the row before serves as x*.
 
     References:
         Hyvärinen and Morioka, *Nonlinear ICA of temporally dependent stationary sources*, AISTATS 2017, eq 11–13; the

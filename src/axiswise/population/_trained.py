@@ -14,7 +14,7 @@ from torch.func import vmap
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
-from axiswise.models.transforms import Halves
+from axiswise.models.transforms import EncoderDecoder
 from axiswise.models.vae import with_learned
 from axiswise.population._cohort import stacking_pays
 from axiswise.population._program import bind
@@ -47,7 +47,7 @@ class Trained:
     status: str
     seconds: float
     about: dict[str, Any]
-    halves: Halves | None = None
+    halves: EncoderDecoder | None = None
 
     def to(self, device: torch.device) -> "Trained":
         """The same on another device.
@@ -129,7 +129,7 @@ class Group:
         return output if raw else self.likelihood.mean(output)
 
     @property
-    def _halves(self) -> list[Halves] | None:
+    def _halves(self) -> list[EncoderDecoder] | None:
         """The members' own halves where they were not trained here, which all members of a group share."""
         halves = [trained.halves for trained in self.trained if trained.halves is not None]
         return halves or None

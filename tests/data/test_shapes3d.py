@@ -141,7 +141,7 @@ def march(shape, size, origin, direction, limit=60.0):
 def test_rays_meet_what_marching_along_them_meets(shape):
     scale, orientation = 6, 3
     size, angle = 0.75 + 6 / 14, np.deg2rad(30 - 60 * orientation / 14)
-    rays = scene_module.seen(SCENE, scale, shape, orientation, samples=1)
+    rays = scene_module.cast_rays(SCENE, scale, shape, orientation, samples=1)
     forward = np.array([np.sin(angle), np.cos(angle), 0])
     origin = -10 * forward + [0, 0, SCENE.camera_height]
     rows, columns = np.divmod(np.arange(4096), 64)
@@ -182,7 +182,7 @@ def test_rays_meet_what_marching_along_them_meets(shape):
 
 
 def test_the_room_is_a_box_seen_through_a_pinhole():
-    rays = scene_module.seen(SCENE, 0, None, 2, samples=1)
+    rays = scene_module.cast_rays(SCENE, 0, None, 2, samples=1)
     on = {material: rays.point[rays.material == material] for material in range(5)}
     np.testing.assert_allclose(on[scene_module.FLOOR][:, 2], 0, atol=1e-9)
     np.testing.assert_allclose(on[scene_module.BACK][:, 1], SCENE.wall_distance, atol=1e-9)

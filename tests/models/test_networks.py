@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from axiswise.distributions import Bernoulli, Diagonal, Gaussian, Parameters
 from axiswise.errors import AxiswiseError
-from axiswise.models import MLP, VAE, Conv64, Network, Networks, conv64, dcgan64, linear, mlp
+from axiswise.models import MLP, VAE, Architecture, Conv64, Networks, conv64, dcgan64, linear, mlp
 from axiswise.models._sizes import as_shape, check_sizes, pixels
 
 
@@ -48,7 +48,7 @@ MODELS = {
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_encodes_and_decodes_observations(model):
-    assert isinstance(model.network, Network)
+    assert isinstance(model.network, Architecture)
     networks = Networks(model, model.modules())
     q = networks.encode(torch.zeros(5, *model.shape))
     assert isinstance(q, Parameters)

@@ -12,7 +12,7 @@ from axiswise.data.changes import (
     with_noise,
 )
 from axiswise.data.circles import circles
-from axiswise.data.dataset import FactorDataset, Split, Transition, stored
+from axiswise.data.dataset import DatasetSplit, FactorDataset, Transition, stored
 from axiswise.data.digit_mixture import digit_mixture
 from axiswise.data.digits import ten_digits
 from axiswise.data.dsprites import color_dsprites, dsprites, noisy_dsprites
@@ -35,12 +35,12 @@ from axiswise.shapes import Kind
 
 __all__ = [
     "Change",
+    "DatasetSplit",
     "Factor",
     "FactorDataset",
     "FactorSpace",
     "Kind",
     "LaplaceTransition",
-    "Split",
     "Transition",
     "TransitionKind",
     "UniformTransition",

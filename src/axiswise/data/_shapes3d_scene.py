@@ -62,7 +62,7 @@ class Scene:
     capsule_length: float = 2.5227
 
 
-class Seen(NamedTuple):
+class RayHits(NamedTuple):
     """What each ray meets first: a material, where, and for the object its outward normal (zero elsewhere)."""
 
     material: np.ndarray
@@ -77,7 +77,7 @@ class Shading(NamedTuple):
     gloss: np.ndarray
 
 
-def seen(scene: Scene, scale: int, shape: int | None, orientation: int, samples: int = SAMPLES) -> Seen:
+def cast_rays(scene: Scene, scale: int, shape: int | None, orientation: int, samples: int = SAMPLES) -> RayHits:
     """Casts the rays of one image.
 
     Arguments:
@@ -88,7 +88,7 @@ def seen(scene: Scene, scale: int, shape: int | None, orientation: int, samples:
         samples: Rays across a pixel.
 
     Example:
-        >>> whole = seen(Scene(), scale=0, shape=0, orientation=7, samples=1)
+        >>> whole = cast_rays(Scene(), scale=0, shape=0, orientation=7, samples=1)
         >>> image = whole.material.reshape(64, 64)
         >>> [int(image[row, 32]) for row in (0, 30, 45, 63)] == [SKY_MATERIAL, BACK, OBJECT, FLOOR]
         True
@@ -97,7 +97,7 @@ def seen(scene: Scene, scale: int, shape: int | None, orientation: int, samples:
     material, point = _room(scene, origin, direction)
     normal = np.zeros_like(point)
     if shape is None:
-        return Seen(material, point, normal)
+        return RayHits(material, point, normal)
     size = SCALES[scale]
     # Only rays near the object can meet it or its shadow: testing the others would take most of the time.
     near = np.flatnonzero(np.abs(_nearest_approach(origin, direction)) < REACH)
@@ -111,16 +111,18 @@ def seen(scene: Scene, scale: int, shape: int | None, orientation: int, samples:
     start = point[floor] * [1.0, 1.0, 0.0] + [0.0, 0.0, 1e-4]  # just above the floor, below every object
     blocked, _ = _object(scene, shape, size, start, np.array(scene.light) - start)
     material[floor[blocked < 1.0]] = SHADOW
-    return Seen(material, point, normal)
+    return RayHits(material, point, normal)
 
 
-def shading(scene: Scene, tables: Mapping[str, np.ndarray], rays: Seen, shape: int | None, orientation: int) -> Shading:
+def shading(
+    scene: Scene, tables: Mapping[str, np.ndarray], rays: RayHits, shape: int | None, orientation: int
+) -> Shading:
     """Brightness of what each ray meets; the sky has none of its own.
 
     Arguments:
         scene: Sizes.
         tables: Coefficients, as `fitted_tables` gives.
-        rays: What `seen` gave.
+        rays: What `cast_rays` gave.
         shape: Level of the factor, or None for the empty room.
         orientation: Level of the factor.
     """
@@ -225,7 +227,7 @@ def planes(
         >>> image.shape, float(image[0, 63].min())
         ((7, 64, 64), 1.0)
     """
-    rays = seen(scene, scale, shape, orientation, samples)
+    rays = cast_rays(scene, scale, shape, orientation, samples)
     shade, gloss = shading(scene, tables, rays, shape, orientation)
     floor = (rays.material == FLOOR) | (rays.material == SHADOW)
     wall = np.isin(rays.material, WALLS)

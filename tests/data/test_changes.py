@@ -340,7 +340,7 @@ def test_changes_are_the_same_on_the_device():
         (lambda: Change("", 0.1, stripes().pattern), "A change needs a name. Got ''."),
         (
             lambda: manipulated(images(), Change("flat", 0.1, lambda tensors, factors: factors.float())),
-            "The pattern of change 'flat' must give an observation of shape (2, 8, 12) for each row of 3 factors. "
+            "The pattern of change 'flat' must return an observation of shape (2, 8, 12) for each row of 3 factors. "
             "Got shape (1, 3) for one row.",
         ),
         (

@@ -220,7 +220,7 @@ def test_a_changed_file_has_a_cache_of_its_own(publish):
             small_classes()[[0, 1, 2, 3, 5, 4]],
             "must list the grid in order. Got other labels from row 4 on.",
         ),
-        (3 * small_images(), small_classes(), "must hold binary images. Got a pixel of 3."),
+        (3 * small_images(), small_classes(), "must contain binary images. Got a pixel of 3."),
         (
             small_images()[:5],
             small_classes(),

@@ -133,12 +133,12 @@ def test_unreadable_among_many_is_named_and_nothing_is_kept(folder):
     [
         (
             lambda path: picture(path, mode="L", colour="white"),
-            r"must have colours. Got greyscale \(mode L\); say channels=1",
+            r"must have colours. Got greyscale \(mode L\); use channels=1",
         ),
         (lambda path: picture(path, mode="1", colour="white"), r"Got greyscale \(mode 1\)"),
         (
             lambda path: Image.new("I;16", (9, 9)).save(path),
-            "must have eight bits a channel. Got the mode I;16; convert",
+            "must have eight bits per channel. Got the mode I;16; convert",
         ),
         (lambda path: path.write_text("no image"), "cannot be read as an image"),
     ],
@@ -327,12 +327,16 @@ def test_npz_in_other_layouts(tmp_path, values, expected):
         (
             {"pictures": IMAGES},
             {},
-            r"must hold an array 'imgs'. Got pictures \(uint8 \(6, 5, 4\)\); name one of these.",
+            r"must contain an array 'imgs'. Got pictures \(uint8 \(6, 5, 4\)\); name one of these.",
         ),
-        ({"imgs": IMAGES}, {"factors": "y"}, r"must hold an array 'y'. Got imgs \(uint8 \(6, 5, 4\)\)"),
-        ({}, {}, "must hold an array 'imgs'. Got no arrays"),
-        ({"imgs": IMAGES[0]}, {}, r"must be images: .* The file holds imgs \(uint8 \(5, 4\)\)."),
-        ({"imgs": np.zeros((6, 5, 4, 2))}, {}, r"must be images: .* The file holds imgs \(float64 \(6, 5, 4, 2\)\)."),
+        ({"imgs": IMAGES}, {"factors": "y"}, r"must contain an array 'y'. Got imgs \(uint8 \(6, 5, 4\)\)"),
+        ({}, {}, "must contain an array 'imgs'. Got no arrays"),
+        ({"imgs": IMAGES[0]}, {}, r"must be images: .* The file contains imgs \(uint8 \(5, 4\)\)."),
+        (
+            {"imgs": np.zeros((6, 5, 4, 2))},
+            {},
+            r"must be images: .* The file contains imgs \(float64 \(6, 5, 4, 2\)\).",
+        ),
         ({"imgs": np.zeros((0, 5, 4))}, {}, "must be images"),
         (
             {"imgs": IMAGES.astype(int)},
@@ -356,7 +360,7 @@ def test_npz_never_unpickles(tmp_path):
 
     np.savez(tmp_path / "mine.npz", imgs=np.array([Harmful()], dtype=object), other=IMAGES)
     with pytest.raises(
-        AxiswiseError, match=r"`imgs` of .*mine.npz must be a whole array of numbers. Got Python objects"
+        AxiswiseError, match=r"`imgs` of .*mine.npz must be a complete array of numbers. Got Python objects"
     ):
         npz(tmp_path / "mine.npz")
     assert not (tmp_path / "harm").exists()
@@ -369,12 +373,14 @@ def test_npz_that_is_missing_or_damaged(tmp_path):
     np.savez_compressed(tmp_path / "mine.npz", imgs=IMAGES)
     whole = (tmp_path / "mine.npz").read_bytes()
     (tmp_path / "mine.npz").write_bytes(whole[:-30])
-    with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or no .npz file \(File is not a zip file\)"):
+    with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or not an .npz file \(File is not a zip file\)"):
         npz(tmp_path / "mine.npz")
     (tmp_path / "mine.npz").write_bytes(whole[:200] + b"\0" * 20 + whole[220:])
-    with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or no .npz file"):
+    with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or not an .npz file"):
         npz(tmp_path / "mine.npz")
     with zipfile.ZipFile(tmp_path / "mine.npz", "w") as archive:
         archive.writestr("imgs.npy", b"no array")
-    with pytest.raises(AxiswiseError, match=r"`imgs` of .*mine.npz must be a whole array of numbers. Got unreadable: "):
+    with pytest.raises(
+        AxiswiseError, match=r"`imgs` of .*mine.npz must be a complete array of numbers. Got unreadable: "
+    ):
         npz(tmp_path / "mine.npz")

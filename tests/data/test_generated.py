@@ -263,7 +263,10 @@ def test_the_seed_is_everything(make):
         (lambda: digit_mixture((1, 1)), "each once. Got (1, 1)."),
         (lambda: digit_mixture([10]), "each once. Got [10]."),
         (lambda: digit_mixture(noise=float("nan")), "`noise` is a variance: it must be finite and not negative."),
-        (lambda: moving_digit(MIXING), "`mixing` must have two rows, one for the way to the right and one for the way"),
+        (
+            lambda: moving_digit(MIXING),
+            "`mixing` must have two rows, one for the shift to the right and one for the shift",
+        ),
         (lambda: moving_digit(digit=10), "`digit` must be one of 0 … 9. Got 10."),
         (lambda: moving_digit(side=27), "`side` must be at least 28 pixels, to hold the digit. Got 27."),
         (lambda: circles(0), "`count` must be at least 1. Got 0."),

@@ -83,16 +83,16 @@ def test_compressed_files_are_known_by_what_they_hold(folder):
     ("contents", "filename", "reason"),
     [
         (TAMPERED, "letters.bin", f"it has other contents, of SHA-256 {hashlib.sha256(TAMPERED).hexdigest()}"),
-        (CONTENTS[:-1], "letters.bin", "it is truncated, or another file: it holds 14,999 of 15,000 bytes"),
+        (CONTENTS[:-1], "letters.bin", "it is truncated, or another file: it contains 14,999 of 15,000 bytes"),
         (CONTENTS + b"!", "letters.bin", "it sends more than 15,000 bytes"),
-        (gzip.compress(CONTENTS)[:-1], "letters.gz", "it is truncated, and unpacks to less than 15,000 bytes"),
-        (CONTENTS, "letters.gz", "it is not a whole gzip file (Not a gzipped file"),
+        (gzip.compress(CONTENTS)[:-1], "letters.gz", "it is truncated, and unpacks to fewer than 15,000 bytes"),
+        (CONTENTS, "letters.gz", "it is not a complete gzip file (Not a gzipped file"),
         (
             gzip.compress(CONTENTS[:-1]),
             "letters.gz",
-            "it is truncated, or another file: it holds 14,999 of 15,000 bytes",
+            "it is truncated, or another file: it contains 14,999 of 15,000 bytes",
         ),
-        (gzip.compress(CONTENTS * 9), "letters.gz", "it holds more than 15,000 bytes"),
+        (gzip.compress(CONTENTS * 9), "letters.gz", "it contains more than 15,000 bytes"),
         (gzip.compress(TAMPERED), "letters.gz", "it has other contents, of SHA-256"),
     ],
     ids=["other", "short", "long", "cut", "not gzip", "unpacks short", "unpacks long", "unpacks other"],
@@ -108,8 +108,8 @@ def test_other_contents_are_refused_and_not_kept(folder, contents, filename, rea
     ("contents", "filename", "reason"),
     [
         (TAMPERED, "letters.bin", f"it has other contents, of SHA-256 {hashlib.sha256(TAMPERED).hexdigest()}"),
-        (b"", "letters.bin", "it holds 0 of 15,000 bytes"),
-        (CONTENTS * 2, "letters.bin", "it holds more than 15,000 bytes"),
+        (b"", "letters.bin", "it contains 0 of 15,000 bytes"),
+        (CONTENTS * 2, "letters.bin", "it contains more than 15,000 bytes"),
         (gzip.compress(CONTENTS)[:30], "letters.gz", "it is truncated"),
     ],
     ids=["other", "empty", "long", "cut"],
@@ -118,7 +118,7 @@ def test_a_present_file_of_other_contents_is_kept_and_refused(folder, contents, 
     path = folder / "data" / "letters" / filename
     path.parent.mkdir(parents=True)
     path.write_bytes(contents)
-    expected = f"must hold 15,000 bytes of the SHA-256 {SHA256}. Got a file that is damaged or another version: "
+    expected = f"must contain 15,000 bytes of the SHA-256 {SHA256}. Got a file that is damaged or another version: "
     with pytest.raises(AxiswiseError, match=re.escape(expected) + ".*" + re.escape(reason)):
         fetch(letters(Address(published(folder)), filename=filename))
     assert path.read_bytes() == contents
@@ -333,7 +333,7 @@ def test_a_debian_package_of_debian(folder):
     ("package", "reason"),
     [
         (debian({"noise.bin": NOISE, "letters.bin": CONTENTS})[:5000], "its archive is truncated or damaged: "),
-        (debian({"letters.bin": CONTENTS})[:100], "it is truncated, or not a Debian package: it holds no data.tar"),
+        (debian({"letters.bin": CONTENTS})[:100], "it is truncated, or not a Debian package: it contains no data.tar"),
         (CONTENTS, "it is not a Debian package"),
         (debian({"digits.bin": CONTENTS}), "it has no member 'letters.bin'"),
         (debian({}, link="letters.bin"), "its member 'letters.bin' is not a plain file"),

@@ -317,7 +317,7 @@ def test_parts_of_a_dataset_have_no_transitions_and_say_so():
         (
             lambda: transitions(pinwheel()),
             "Transitions need a full grid, on which every next combination of levels has a row. Got dataset 'pinwheel' "
-            "of factors ['arm'], which is not one. Make them of the whole dataset, or of a `data.subset` of it by",
+            "of factors ['arm'], which is not one. Add them to the whole dataset, or to a `data.subset` of it by",
         ),
         (
             lambda: transitions(gridded(2, 3), rate=0.0),
@@ -339,11 +339,11 @@ def test_parts_of_a_dataset_have_no_transitions_and_say_so():
         (lambda: transitions(gridded(1, 1), "uniform"), "Got factors {'shape': 1, 'scale': 1} with categorical=[]."),
         (
             lambda: transitions(gridded(2, 3)).successors(torch.arange(6), torch.rand(6, 5)),
-            "This transition takes 4 uniform numbers for each row, as `draws(space)` says. Got 5.",
+            "This transition takes 4 uniform numbers for each row, as `draws(space)` returns. Got 5.",
         ),
         (
             lambda: transitions(gridded(2, 3), "uniform").successors(torch.arange(6), torch.rand(6, 4)),
-            "This transition takes 5 uniform numbers for each row, as `draws(space)` says. Got 4.",
+            "This transition takes 5 uniform numbers for each row, as `draws(space)` returns. Got 4.",
         ),
     ],
 )

@@ -246,7 +246,7 @@ def test_types_follow_the_model():
         (lambda m: scale_latents(m, torch.tensor([1.0, math.nan])), r"Got \[1\.0, nan\]\."),
         (
             lambda m: rotate_latents(m, 1.1 * torch.eye(2)),
-            r"orthogonal, RᵀR = I\. Got a matrix that misses it by 0\.21",
+            r"orthogonal, RᵀR = I\. Got a matrix that deviates by 0\.21",
         ),
         (lambda m: rotate_latents(m, math.nan * torch.eye(2)), r"misses it by nan\. torch\.linalg\.qr\(matrix\)\.Q is"),
         (lambda m: rotate_latents(m, orthogonal(2) + 1e-9), r"misses it by .*e-09"),

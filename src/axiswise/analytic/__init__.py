@@ -1,6 +1,6 @@
-"""Exact theory: optima of linear models, bounds and theorems, against which training and geometry are tested.
+"""Exact theory: optima of linear models, bounds and theorems, the reference of tests of training and geometry.
 
-Everything here is float64 unless given otherwise, takes any leading axes (problems, values of β) and draws nothing.
+Functions compute in float64, accept any leading axes (problems, values of β) and are deterministic.
 """
 
 from axiswise.analytic.annealed_elbo import AnnealedELBO, annealed_elbo

@@ -9,11 +9,11 @@ Scalar = float | int | Float[Tensor, "..."]
 """A number, or a tensor of them that broadcasts against the leading axes of the matrices it comes with."""
 
 DIGITS = 2.0 / 3.0  # share of a matrix's digits that must agree with symmetry, definiteness and full rank
-ORTHOGONAL_WITHIN = 1e-5  # what single precision leaves of RᵀR = I, with room to spare
+ORTHOGONAL_WITHIN = 1e-5  # deviation from RᵀR = I in single precision, with a margin
 
 
 def as_scalar(value: Scalar, like: Tensor) -> Float[Tensor, "..."]:
-    """A number or a tensor of numbers in the type and on the device of `like`, not in PyTorch's default type.
+    """Converts a number or a tensor of numbers to the type and device of `like`, not to PyTorch's default type.
 
     Example:
         >>> as_scalar(0.1, torch.zeros(1, dtype=torch.float64)).item()
@@ -23,7 +23,7 @@ def as_scalar(value: Scalar, like: Tensor) -> Float[Tensor, "..."]:
 
 
 def rounding(matrix: Num[Tensor, "..."]) -> float:
-    """The relative error that a matrix may have been given with: a third of its digits are allowed to be noise.
+    """Returns the relative error that a given matrix may have: a third of its digits may be noise.
 
     Example:
         >>> f"{rounding(torch.zeros(1, dtype=torch.float64)):.0e}"
@@ -33,7 +33,7 @@ def rounding(matrix: Num[Tensor, "..."]) -> float:
 
 
 def real(name: str, values: Num[Array, "..."]) -> Float[Tensor, "..."]:
-    """A float64 tensor on the device of its input; NaN and infinity are refused.
+    """Converts to float64 on the device of the input, and raises an error for NaN or infinity.
 
     Example:
         >>> real("x", torch.tensor([1, 2])).dtype
@@ -49,7 +49,7 @@ def real(name: str, values: Num[Array, "..."]) -> Float[Tensor, "..."]:
 
 
 def positive(name: str, value: Scalar, like: Tensor) -> Float[Tensor, "..."]:
-    """A float64 tensor on the device of `like`, of positive finite numbers only.
+    """Converts to float64 on the device of `like`, and raises an error unless all numbers are positive and finite.
 
     Example:
         >>> positive("beta", -1.0, torch.zeros(1))
@@ -64,7 +64,7 @@ def positive(name: str, value: Scalar, like: Tensor) -> Float[Tensor, "..."]:
 
 
 def check_latents(latents: int, dimensions: int) -> None:
-    """Raises unless there are between one latent and as many as dimensions.
+    """Raises unless the number of latents is between one and the number of dimensions.
 
     Example:
         >>> check_latents(3, dimensions=2)
@@ -78,14 +78,14 @@ def check_latents(latents: int, dimensions: int) -> None:
 
 
 def check_orthogonal(name: str, matrix: Float[Tensor, "..."], *, square: bool = True) -> None:
-    r"""Refuses what is not a matrix with orthonormal columns, up to rounding.
+    r"""Raises unless the columns of a matrix are orthonormal, up to rounding.
 
     .. math:: \max_{ij} \left| (R^\top R - I)_{ij} \right| \leq 10^{-5}
 
     Arguments:
-        name: What the caller calls it.
+        name: Name of the argument, for the message.
         matrix: The matrix R, any leading axes.
-        square: Whether it must be square, a rotation, too.
+        square: Whether it must also be square, a rotation.
 
     Example:
         >>> check_orthogonal("rotation", torch.tensor([[0.6, 0.8], [-0.8, 0.6]]))
@@ -94,7 +94,7 @@ def check_orthogonal(name: str, matrix: Float[Tensor, "..."], *, square: bool = 
         raise AxiswiseError(f"`{name}` must be square, (…, z, z). Got shape {tuple(matrix.shape)}.")
     wide = matrix.double()
     deviation = (wide.mT @ wide - torch.eye(wide.shape[-1], dtype=wide.dtype, device=wide.device)).abs()
-    if not (deviation <= ORTHOGONAL_WITHIN).all():  # NaN, too
+    if not (deviation <= ORTHOGONAL_WITHIN).all():  # NaN fails, too
         raise AxiswiseError(
             f"`{name}` must be orthogonal, RᵀR = I. Got entries of RᵀR − I up to {deviation.max().item():.3g}; "
             "torch.linalg.qr(…)[0] makes it so."

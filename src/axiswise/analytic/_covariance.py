@@ -30,7 +30,7 @@ def marginal_covariance(weights: Float[Tensor, "... x k"], noise: Scalar) -> Flo
 
 
 def shifted_gram(weights: Float[Tensor, "... x k"], noise: Scalar) -> Float[Tensor, "... k k"]:
-    r"""The matrix :math:`M = W^\top W + \sigma^2 I_k` that every posterior of a linear decoder is made of.
+    r"""The matrix :math:`M = W^\top W + \sigma^2 I_k` that determines the posterior of a linear decoder.
 
     Example:
         >>> shifted_gram(torch.ones(2, 1), 0.5).tolist()
@@ -47,10 +47,10 @@ class Eigen(NamedTuple):
 
 
 def covariance_eigen(covariance: Num[Array, "... x x"]) -> Eigen:
-    """Eigenvalues and eigenvectors of a covariance, after refusing what is none.
+    """Returns eigenvalues and eigenvectors of a covariance, after a check that it is one.
 
     An eigenvector's sign is arbitrary: here its entry of largest magnitude is positive. Gradients are those of
-    :func:`torch.linalg.eigh`: they exist where the eigenvalues differ.
+    :func:`torch.linalg.eigh`: they exist if the eigenvalues differ.
 
     Example:
         >>> covariance_eigen(torch.diag(torch.tensor([1.0, 3.0]))).values.tolist()

@@ -1,4 +1,4 @@
-r"""Linear models: data mixed from independent sources, the linear VAE, and their Gaussian laws."""
+r"""Linear models: data mixed from independent sources, the linear VAE, and their Gaussian distributions."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,7 +14,12 @@ from axiswise.shapes import Array, Float, Int, Num, Shaped, Tensor
 
 
 class LinearPosterior(NamedTuple):
-    """A posterior p(z | x) = N(F x, E) of a linear-Gaussian model."""
+    """A posterior p(z | x) = N(F x, E) of a linear-Gaussian model.
+
+    Example:
+        >>> linear_posterior(torch.tensor([[2.0], [0.0]]), 1.0).covariance
+        tensor([[0.2000]])
+    """
 
     weights: Float[Tensor, "... k x"]
     """The matrix F that gives the mean."""
@@ -23,19 +28,30 @@ class LinearPosterior(NamedTuple):
 
 
 class LinearSample(NamedTuple):
-    """A draw of the linear-Gaussian model."""
+    """A draw of the linear-Gaussian model.
+
+    Example:
+        >>> LinearGaussian(torch.eye(3, 2)).sample(100).sources.shape
+        torch.Size([100, 2])
+    """
 
     x: Float[Tensor, "... n x"]
     sources: Float[Tensor, "n k"]
 
 
 class Spectrum(NamedTuple):
-    """What a linear optimum was made of: the leading eigenvalues of the covariance, and how far to trust them."""
+    """The leading eigenvalues of the covariance at a linear optimum, and how well they determine it.
+
+    Example:
+        >>> from axiswise.analytic import beta_vae_optimum
+        >>> beta_vae_optimum(torch.diag(torch.tensor([5.0, 2.0, 1.0])), latents=2, beta=1.0).spectrum.gaps.tolist()
+        [0.6, 0.5]
+    """
 
     eigenvalues: Float[Tensor, "... z"]
-    """Eigenvalues λ_j of the directions that the latents take, the largest first."""
+    """Eigenvalues λ_j of the latents' directions, the largest first."""
     gaps: Float[Tensor, "... z"]
-    """Distance of λ_j to the nearest other eigenvalue, as a share of λ_j: the smaller, the easier u_j turns."""
+    """Distance of λ_j to the nearest other eigenvalue, as a share of λ_j: the smaller, the less stable u_j is."""
     active: Shaped[Tensor, "... z"]
     """Whether λ_j exceeds the noise βσ²; other latents are switched off."""
     free: Shaped[Tensor, "... z"]
@@ -49,7 +65,7 @@ class LinearGaussian:
     .. math:: x = A s + \eta, \qquad s \sim N(0, I_k), \quad \eta \sim N(0, \sigma^2 I_N),
 
     so that :math:`x \sim N(0, \Sigma_x)`, :math:`\Sigma_x = A A^\top + \sigma^2 I_N`. The sources are independent, but
-    given x they are not, unless the columns of A are orthogonal (see `posterior`).
+    not given x, unless the columns of A are orthogonal (see `posterior`).
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eqs 17–19.
@@ -85,8 +101,8 @@ class LinearGaussian:
         wrong = values[..., -1] <= rounding(matrix) * values[..., 0]
         if bool(wrong.any()):
             raise AxiswiseError(
-                "`mixing` must have full column rank, or sources cannot be told apart. Got a smallest singular value "
-                f"of {values[..., -1][wrong][0].item():.3g} beside a largest of {values[..., 0][wrong][0].item():.3g}."
+                "`mixing` must have full column rank, or sources are not distinguishable. Got singular values from "
+                f"{values[..., -1][wrong][0].item():.3g} to {values[..., 0][wrong][0].item():.3g}."
             )
         object.__setattr__(self, "mixing", matrix)
         object.__setattr__(self, "noise", positive("noise", self.noise, matrix))
@@ -102,7 +118,7 @@ class LinearGaussian:
         return linear_posterior(self.mixing, self.noise)
 
     def sample(self, samples: int, seed: int = 0) -> LinearSample:
-        """Draws observations and their sources, a pure function of the seed; all leading axes share the draws.
+        """Draws observations and their sources, as a pure function of the seed; all leading axes share the draws.
 
         Example:
             >>> drawn = LinearGaussian(torch.eye(3, 2)).sample(100)
@@ -153,7 +169,7 @@ class LinearVAE:
         decoder_bias: The vector b^D; None is 0.
         encoder_bias: The vector bμ; None is 0.
         variance_weights: The matrix Wσ; None is 0.
-        spectrum: What the optimum was made of, where `beta_vae_optimum` made it.
+        spectrum: Eigenvalues at the optimum, if it is from `beta_vae_optimum`.
 
     Example:
         >>> vae = LinearVAE(torch.tensor([[2.0], [0.0]]), torch.tensor([[0.4, 0.0]]), torch.tensor([0.2]))
@@ -193,7 +209,7 @@ class LinearVAE:
 
 
 def linear_posterior(weights: Float[Tensor, "... x k"], noise: Scalar) -> LinearPosterior:
-    r"""Posterior of a standard normal z seen through :math:`x = W z + \eta`, :math:`\eta \sim N(0, \sigma^2 I)`.
+    r"""Returns the posterior of a standard normal z given :math:`x = W z + \eta`, :math:`\eta \sim N(0, \sigma^2 I)`.
 
     .. math:: p(z | x) = N\left(M^{-1} W^\top x,\ \sigma^2 M^{-1}\right), \qquad M = W^\top W + \sigma^2 I_k
 
@@ -221,6 +237,11 @@ def mean_log_likelihood(
     r"""Mean log-density of :math:`N(0, C)`, :math:`C = W W^\top + \sigma^2 I`, over data of a given second moment S.
 
     .. math:: -\tfrac12 \left( N \log 2\pi + \log\det C + \mathrm{tr}\, C^{-1} S \right)
+
+    Arguments:
+        weights: The matrix W of the decoder or of the mixing.
+        noise: The variance σ².
+        second_moment: The matrix S.
 
     Example:
         >>> mean_log_likelihood(torch.zeros(2, 1), 1.0, torch.eye(2)).item()

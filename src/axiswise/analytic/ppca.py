@@ -16,7 +16,12 @@ ORTHOGONAL = 1e-8  # largest deviation of RᵀR from the identity
 
 
 class PPCA(NamedTuple):
-    """A probabilistic PCA: x = W z + ε, z ~ N(0, I), ε ~ N(0, σ² I)."""
+    """A probabilistic PCA: x = W z + ε, z ~ N(0, I), ε ~ N(0, σ² I).
+
+    Example:
+        >>> ppca(torch.diag(torch.tensor([5.0, 1.5, 0.5])), latents=1).posterior.covariance
+        tensor([[0.2000]], dtype=torch.float64)
+    """
 
     decoder: Float[Tensor, "... x z"]
     """The matrix W."""
@@ -42,18 +47,17 @@ def ppca(
     rotation: Float[Tensor, "... z z"] | None = None,
     noise: Scalar | None = None,
 ) -> PPCA:
-    r"""Gives a maximum-likelihood probabilistic PCA of data with a given covariance.
+    r"""Returns a maximum-likelihood probabilistic PCA of data with a given covariance.
 
     .. math:: W = U (S - \sigma^2 I)_+^{1/2} R, \qquad \sigma^2 = \frac{1}{N - d} \sum_{i > d} \lambda_i,
 
     with the d largest eigenvalues S of the covariance and their eigenvectors U. Any rotation R gives the same density
-    of x, so that the latents are not identified; the posterior's covariance :math:`\sigma^2 R^\top S^{-1} R` is
-    diagonal only for R a signed permutation (or equal eigenvalues), which is what a linear VAE with diagonal posterior
-    finds.
+    of x, so the latents are not identified. The posterior's covariance :math:`\sigma^2 R^\top S^{-1} R` is diagonal
+    only for R a signed permutation (or equal eigenvalues), which a linear VAE with diagonal posterior finds.
 
     References:
         Allen, *Unpicking data at the seams*, 2024, section 2, eqs 2–4, where eq 4 misprints the posterior's covariance
-        as :math:`R S R^\top` and XXᵀ stands for XXᵀ/n; Tipping and Bishop, *Probabilistic principal component
+        as :math:`R S R^\top` and XXᵀ means XXᵀ/n; Tipping and Bishop, *Probabilistic principal component
         analysis*, JRSS B 61(3), 1999, eqs 7 and 8.
 
     Arguments:
@@ -102,7 +106,7 @@ def ppca_em(
     .. math:: W' = S W (\sigma^2 I + M^{-1} W^\top S W)^{-1}, \qquad
         \sigma'^2 = \tfrac1N \mathrm{tr}\left( S - S W M^{-1} W'^\top \right).
 
-    The likelihood never falls. It ends at a maximum of `ppca`, with a rotation that depends on the start.
+    The likelihood never decreases. It ends at a maximum of `ppca`, with a rotation that depends on the start.
 
     References:
         Allen, *Unpicking data at the seams*, 2024, section 2; Tipping and Bishop, *Probabilistic principal component
@@ -111,9 +115,9 @@ def ppca_em(
     Arguments:
         data: Observations in rows, any leading axes; their mean is removed.
         latents: Number of latents, fewer than dimensions unless the noise is given.
-        noise: The variance σ², kept as it is; estimated if None.
+        noise: The variance σ², fixed; estimated if None.
         seed: Seed of the start.
-        steps: Most steps.
+        steps: Largest number of steps.
         tolerance: Stop when no entry of W moves by more than this share of the largest.
 
     Example:
@@ -149,7 +153,7 @@ def ppca_em(
             break
         if step == steps:
             raise AxiswiseError(
-                f"Expectation maximisation must settle to {tolerance:.0e} within {steps} steps. Got a last move of "
+                f"Expectation maximisation must converge to {tolerance:.0e} within {steps} steps. Got a last change of "
                 f"{change.max().item():.1e}; allow more `steps` or a larger `tolerance`."
             )
     return PPCA(decoder, level, mean_log_likelihood(decoder, level, covariance))

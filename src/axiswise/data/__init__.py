@@ -1,4 +1,4 @@
-"""Datasets with known factors: what varies (`FactorSpace`), what is seen (`FactorDataset`), and changes of either."""
+"""Datasets with known factors: what varies (`FactorSpace`), what is observed (`FactorDataset`), and changes of both."""
 
 from axiswise.data.arrays import arrays
 from axiswise.data.celeba import celeba

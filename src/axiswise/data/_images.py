@@ -21,7 +21,7 @@ SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", "
 GREY_MODES = frozenset({"1", "L", "LA", "La"})
 COLOUR_MODES = frozenset({"P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV", "LAB"})
 FORMAT = "axiswise-images-1"
-CHUNK = 256  # images decoded at a time: what bounds memory, besides the images themselves
+CHUNK = 256  # images decoded at a time, which limits the memory besides that of the result
 
 
 class Converted(NamedTuple):
@@ -32,7 +32,7 @@ class Converted(NamedTuple):
 
 
 def image_files(root: Path) -> list[Path]:
-    """Lists the images below a folder, by their names' endings, in the order of their paths.
+    """Lists the image files below a folder, by file extension, in the order of their paths.
 
     Arguments:
         root: The folder.
@@ -57,17 +57,17 @@ def image_files(root: Path) -> list[Path]:
 
 
 def convert(root: Path, files: Sequence[Path], *, size: int, channels: int, crop: int | None = None) -> Converted:
-    """Crops and resizes images into one file in the cache folder, unless it is there already.
+    """Crops and resizes images into one file in the cache folder, unless that file exists.
 
-    The file is found again by the images' names, sizes and times of change, and its pixels are known by their SHA-256,
-    which copies of the images share. An image that cannot be read is an error, and then nothing is kept.
+    The names, sizes and modification times of the images identify the file. The SHA-256 of the pixels identifies its
+    contents, which copies of the images share. If an image cannot be read, this raises an error and writes nothing.
 
     Arguments:
         root: The folder that names are relative to.
         files: The images, in order.
         size: Side of the result in pixels.
         channels: 3 or 1.
-        crop: Side of the square in the middle that is kept; the largest that fits when None.
+        crop: Side of the central square to crop to; None for the largest that fits.
 
     Example:
         >>> import tempfile
@@ -87,7 +87,7 @@ def convert(root: Path, files: Sequence[Path], *, size: int, channels: int, crop
     if sha256 is None:
         sha256 = _write(path, shape, files, partial(_read, size=size, channels=channels, crop=crop))
         write_json(path.with_suffix(".json"), {"format": FORMAT, "sha256": sha256, "folder": str(root)})
-    pixels = np.load(path, mmap_mode="c", allow_pickle=False)  # "c": torch wants writable memory
+    pixels = np.load(path, mmap_mode="c", allow_pickle=False)  # "c": PyTorch needs writable memory
     return Converted(torch.from_numpy(pixels), sha256)
 
 
@@ -100,9 +100,9 @@ def _key(root: Path, files: Sequence[Path], size: int, channels: int, crop: int 
 
 
 def _whole(path: Path, shape: tuple[int, ...]) -> str | None:
-    """The SHA-256 of converted pixels, or None where they are missing or not whole.
+    """The SHA-256 of converted pixels, or None if they are missing or incomplete.
 
-    The file that holds it is written last, so that it says that the other is complete.
+    The file with the SHA-256 is written last: if it exists, the other is complete.
     """
     try:
         about = read_json(path.with_suffix(".json"), FORMAT)
@@ -114,7 +114,7 @@ def _whole(path: Path, shape: tuple[int, ...]) -> str | None:
 
 def _write(path: Path, shape: tuple[int, ...], files: Sequence[Path], read: Callable[[Path], np.ndarray]) -> str:
     digest = hashlib.sha256(str(shape).encode())
-    with replacing(path) as file, ThreadPoolExecutor() as pool:  # decoding leaves Python to the other threads
+    with replacing(path) as file, ThreadPoolExecutor() as pool:  # decoding releases the interpreter lock
         np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
         for chunk in _chunks(files):
             for pixels in pool.map(read, chunk):
@@ -130,7 +130,7 @@ def _chunks(files: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 def _read(path: Path, *, size: int, channels: int, crop: int | None) -> np.ndarray:
-    """Pixels (c, size, size) of the middle of an image."""
+    """Pixels (c, size, size) of the central square of an image."""
     try:
         from PIL import Image, ImageOps
     except ImportError as error:
@@ -144,10 +144,12 @@ def _read(path: Path, *, size: int, channels: int, crop: int | None) -> np.ndarr
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise AxiswiseError(f"{path} cannot be read as an image ({error}). Repair or remove it.") from error
     if image.mode not in GREY_MODES | COLOUR_MODES:
-        raise AxiswiseError(f"{path} must have eight bits a channel. Got the mode {image.mode}; convert or remove it.")
+        raise AxiswiseError(
+            f"{path} must have eight bits per channel. Got the mode {image.mode}; convert or remove it."
+        )
     if channels == 3 and image.mode in GREY_MODES:
         raise AxiswiseError(
-            f"{path} must have colours. Got greyscale (mode {image.mode}); say channels=1, or convert or remove it."
+            f"{path} must have colours. Got greyscale (mode {image.mode}); use channels=1, or convert or remove it."
         )
     if "A" in image.getbands() or "transparency" in image.info:
         image = Image.alpha_composite(Image.new("RGBA", image.size, "black"), image.convert("RGBA"))

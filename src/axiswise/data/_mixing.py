@@ -38,7 +38,7 @@ def mixed(mixing: Float[Tensor, "x k"], noise: float, samples: int, seed: int) -
 
 
 def mixing_matrix(mixing: Sequence[Sequence[float]] | Array) -> Float[Tensor, "x k"]:
-    """Reads a mixing matrix, in float64, and refuses what is none.
+    """Reads a mixing matrix, in float64, and raises an error if it is not one.
 
     Example:
         >>> mixing_matrix([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).shape

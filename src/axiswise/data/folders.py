@@ -15,7 +15,7 @@ def data_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Folder of what is computed from them once: ``$AXISWISE_CACHE``, or ``axiswise/prepared`` in the user's cache.
+    """Folder of files converted from the originals: ``$AXISWISE_CACHE``, or ``axiswise/prepared`` in the user's cache.
 
     Example:
         >>> cache_folder().is_absolute()

@@ -15,15 +15,15 @@ from axiswise.shapes import Shaped, Tensor
 def image_folder(path: str | Path, size: int = 64, channels: int = 3) -> FactorDataset:
     """Makes a dataset of every image below a folder, in the order of their names.
 
-    Each is cropped to its central square and resized. They are converted once, into a file of bytes in the cache folder
-    that is made again when an image is added, removed or changed. Where every image lies in one of at least two
-    subfolders, these are the levels of a factor "folder", in the order of their names. Hidden files and files that are
-    no images by their ending are left out; transparent images are laid on black.
+    Each is cropped to its central square and resized. The images are converted once, into a file of bytes in the cache
+    folder; an added, removed or changed image causes another conversion. If every image is in one of at least two
+    subfolders, these are the levels of a factor "folder", in the order of their names. Hidden files and files without
+    an image extension are ignored; transparent images get a black background.
 
     Arguments:
         path: The folder.
         size: Side of the images in pixels.
-        channels: 3 for colour, which every image must then have; 1 for greyscale, to which colours are turned.
+        channels: 3 for colour, which every image must have; 1 for greyscale, to which colours are converted.
 
     Example:
         >>> import tempfile
@@ -57,10 +57,10 @@ def image_folder(path: str | Path, size: int = 64, channels: int = 3) -> FactorD
 
 
 def _subfolders(root: Path, files: Sequence[Path]) -> tuple[list[str], Shaped[Tensor, "n k"]]:
-    """Names of the subfolders, and which of them each image lies in; none where that tells nothing."""
+    """Names of the subfolders, and the one of each image; none if not all images are in at least two of them."""
     parents = [path.relative_to(root).parts for path in files]
     names = sorted({parts[0] for parts in parents if len(parts) > 1})
     if len(names) < 2 or any(len(parts) == 1 for parts in parents):
         return [], torch.zeros((len(files), 0), dtype=torch.int64)
-    place = {name: level for level, name in enumerate(names)}
-    return names, torch.tensor([[place[parts[0]]] for parts in parents])
+    level_of = {name: level for level, name in enumerate(names)}
+    return names, torch.tensor([[level_of[parts[0]]] for parts in parents])

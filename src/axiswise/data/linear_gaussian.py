@@ -23,15 +23,15 @@ def linear_gaussian(
 
     .. math:: x = A s + \eta, \qquad s \sim N(0, I_k), \quad \eta \sim N(0, \sigma^2 I_N),
 
-    so that :math:`x \sim N(0, A A^\top + \sigma^2 I_N)`. Everything that a linear VAE does on such data is known in
-    closed form. The factors are the sources s.
+    so that :math:`x \sim N(0, A A^\top + \sigma^2 I_N)`. The behaviour of a linear VAE on such data is known in closed
+    form. The factors are the sources s.
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eqs 17 and 18.
 
     Arguments:
-        mixing: The matrix A, a row for each of N observed values and a column for each of k sources; if None that of
-            figure 1, which has N = 128, k = 2 and the entries 1 on the diagonal and ½ elsewhere.
+        mixing: The matrix A, a row for each of N observed values and a column for each of k sources; None for that of
+            figure 1, with N = 128, k = 2 and the entries 1 on the diagonal and ½ elsewhere.
         noise: The variance σ² of the noise.
         samples: How many observations to draw.
         seed: Seed of the sources and of the noise.

@@ -1,6 +1,6 @@
 """Variational autoencoders as descriptions, and the modules they build.
 
-The networks of the papers' tables, by the call that builds them; the likelihood is each experiment's own choice:
+The networks of the papers' tables, and the calls that build them; each experiment chooses its likelihood:
 
 ===================================== ==================================================================================
 table                                 call

@@ -1,4 +1,4 @@
-"""Modules that networks are built of besides PyTorch's own."""
+"""Modules of networks besides PyTorch's own."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from axiswise.shapes import Float, Tensor
 
 
 class Values(nn.Module):
-    """Parameters that no network computes: those a prior or likelihood learns. Calling it gives them by name.
+    """Parameters that no network computes: those that a prior or likelihood learns. A call returns them by name.
 
     Example:
         >>> import torch
@@ -27,7 +27,7 @@ class Values(nn.Module):
 
 
 class Reshape(nn.Module):
-    """Turns each row into the given shape; ``Reshape()`` with one axis of −1 flattens.
+    """Reshapes each row; ``Reshape((-1,))`` flattens.
 
     Example:
         >>> import torch

@@ -19,7 +19,7 @@ def check_sizes(architecture: str, **sizes: int) -> None:
 
 
 def as_shape(architecture: str, inputs: int | tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of an observation from a number of inputs or a shape, checked.
+    """Returns the shape of an observation from a number of inputs or a shape, checked.
 
     Example:
         >>> as_shape("mlp", 6), as_shape("mlp", (1, 32, 32))
@@ -36,7 +36,7 @@ def as_shape(architecture: str, inputs: int | tuple[int, ...]) -> tuple[int, ...
 
 
 def pixels(shape: tuple[int, ...], outputs: int = 1) -> int:
-    """Numbers in an observation, times the outputs for each.
+    """Returns the number of values in an observation, times the outputs for each.
 
     Example:
         >>> pixels((1, 64, 64))

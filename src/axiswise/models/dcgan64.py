@@ -16,14 +16,19 @@ WIDTHS = (32, 64, 128, 256)
 
 @dataclass(frozen=True)
 class DCGAN64:
-    """Architecture of `dcgan64`."""
+    """Architecture of `dcgan64`.
+
+    Example:
+        >>> DCGAN64(channels=3, latents=50).shape
+        (3, 64, 64)
+    """
 
     channels: int
     latents: int
 
     @property
     def name(self) -> str:
-        """What a table calls it."""
+        """Its name in tables."""
         return "dcgan64"
 
     @property
@@ -35,7 +40,7 @@ class DCGAN64:
         """Four convolutions that halve the side each time, 64 → 4, then one of 4 × 4 that leaves one position."""
         layers: list[nn.Module] = []
         for before, after in pairwise((self.channels, *WIDTHS)):
-            # No bias: batch norm takes the mean off again, and a gradient of rounding alone would move it at random.
+            # No bias: batch norm subtracts it again, and rounding errors alone would move it at random.
             layers += [nn.Conv2d(before, after, 4, 2, 1, bias=False), nn.BatchNorm2d(after), nn.LeakyReLU(0.2)]
         return nn.Sequential(*layers, nn.Conv2d(WIDTHS[-1], outputs, 4), Reshape((-1,)))
 
@@ -71,9 +76,9 @@ def dcgan64(
     Arguments:
         channels: Channels of an image.
         latents: Number of latents.
-        posterior: What the encoder's output means.
+        posterior: Meaning of the encoder's output.
         prior: Distribution of the latents.
-        likelihood: What the decoder's output means.
+        likelihood: Meaning of the decoder's output.
 
     Example:
         >>> dcgan64().shape, dcgan64().latents

@@ -1,4 +1,4 @@
-"""The VAE whose divergence is held at a capacity that grows."""
+"""The VAE whose divergence follows a growing capacity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ class BetaTCVAE:
     .. math:: L = -\mathrm{ELBO}(x) + (\beta - 1)\, \mathrm{KL}\Big( q(z) \,\Big\|\, \prod_j q(z_j) \Big)
 
     The densities of the aggregate are estimated from the posteriors of the batch, with weights that sum to one: equal
-    ones, or stratified ones that know the dataset's size.
+    weights, or stratified ones that use the dataset's size.
 
     References:
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
@@ -43,7 +43,7 @@ class BetaTCVAE:
         check_hyperparameter("BetaTCVAE", "beta", self.beta)
 
     def networks(self, model: VAE) -> Trainable:
-        """The VAE's own; each posterior must factorise, since its marginals are taken latent by latent."""
+        """The VAE's own; each posterior must factorise, since the estimate uses its marginals."""
         needs_posterior("BetaTCVAE", model, Diagonal)
         return Trainable(model.modules())
 

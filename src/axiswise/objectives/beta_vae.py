@@ -49,5 +49,5 @@ class BetaVAE:
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
         terms = elbo_terms(networks, batch.x, draws["noise"])
-        beta = cast(Tensor, self.beta)  # a schedule has been replaced by its value by now
+        beta = cast(Tensor, self.beta)  # a schedule is already replaced by its value
         return Terms(terms.reconstruction + beta * terms.kl, terms.parts())

@@ -21,9 +21,9 @@ class Decomposed:
     .. math:: L = -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))
         + \alpha\, \mathbb{D}(q(z), p(z)), \qquad q(z) = \frac1n \sum_i q(z|x_i)
 
-    β sets how far encodings overlap, α how well the aggregate takes the prior's form. With ``batch=None`` the aggregate
-    is that of the whole set; otherwise it is estimated from the batch, or from a second sample where the divergence
-    asks for one, and the history keeps the estimator's own bias beside its value.
+    β controls how far encodings overlap, α how well the aggregate matches the prior. With ``batch=None`` the aggregate
+    is that of the whole set. Otherwise it is estimated from the batch, or from a second sample if the divergence needs
+    one, and the history records the estimator's bias beside its value.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -54,7 +54,7 @@ class Decomposed:
             )
 
     def networks(self, model: VAE) -> Trainable:
-        """The VAE's own; the divergence may want a second sample of the data."""
+        """The VAE's own; the divergence may need a second sample of the data."""
         needs_density("Decomposed", model)
         return Trainable(model.modules(), second=self.divergence.second if self.divergence else 0)
 

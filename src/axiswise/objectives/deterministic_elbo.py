@@ -24,8 +24,8 @@ class DeterministicELBO:
         \qquad H = \nabla_z^2 \log p(x|z) \big|_{z = \mu}
 
     The Gauss–Newton form :math:`H = -D^\top A^2 D`, where D is the Jacobian of the decoder's output and
-    :math:`A^2 = -\partial^2 \log p / \partial\theta^2`, leaves out the decoder's own second derivative. Written over
-    the columns of :math:`\Sigma = L L^\top`, the trace needs a directional derivative for each latent, and no Jacobian.
+    :math:`A^2 = -\partial^2 \log p / \partial\theta^2`, omits the decoder's second derivative. Written over the
+    columns of :math:`\Sigma = L L^\top`, the trace needs a directional derivative for each latent, and no Jacobian.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, eq 16 (eq 5 and 15

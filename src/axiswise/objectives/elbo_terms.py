@@ -1,4 +1,4 @@
-"""Pieces that objectives share: the two terms of the ELBO, and the statistics of latents that histories keep."""
+"""The two terms of the ELBO, which most objectives share, and the statistics of latents for the history."""
 
 from typing import NamedTuple
 
@@ -8,10 +8,13 @@ from axiswise.shapes import Float, Tensor
 
 
 class ElboTerms(NamedTuple):
-    r"""The two terms of the negative ELBO, means over the batch, and what they were computed from.
+    r"""The two terms of the negative ELBO, means over the batch, with the posterior, its divergence and its sample.
 
     .. math:: -\mathrm{ELBO} = \underbrace{-\mathbb{E}_{q(z|x)} \log p(x|z)}_{\text{reconstruction}}
         + \underbrace{\mathrm{KL}(q(z|x) \,\|\, p(z))}_{\text{kl}}
+
+    References:
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 3.
     """
 
     reconstruction: Float[Tensor, ""]
@@ -23,7 +26,7 @@ class ElboTerms(NamedTuple):
     def parts(self) -> dict[str, Tensor]:
         """The entries of the history: both terms, each latent's KL, and E μ², E σ² and E log σ² of each latent.
 
-        The last three are what the polarised regime is read from (rolinek2019 eq 10 and 30).
+        The last three show the polarised regime (rolinek2019 eq 10 and 30).
         """
         return {
             "reconstruction": self.reconstruction,
@@ -36,7 +39,17 @@ class ElboTerms(NamedTuple):
 
 
 def elbo_terms(networks: Networks, x: Float[Tensor, "n ..."], noise: Float[Tensor, "n z"]) -> ElboTerms:
-    """Estimates both terms with one sample of each posterior, z = μ + σ · noise.
+    r"""Estimates both terms of the ELBO with one sample of each posterior: the start of most losses.
+
+    .. math:: z = \mu(x) + \sigma(x) \odot \varepsilon, \qquad \varepsilon \sim N(0, I)
+
+    References:
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 3 and section 2.4.
+
+    Arguments:
+        networks: The model with weights.
+        x: Observations.
+        noise: Standard normal ε, one row for each observation.
 
     Example:
         >>> import torch

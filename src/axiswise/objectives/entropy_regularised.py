@@ -18,15 +18,15 @@ class EntropyRegularised:
 
     .. math:: L = -\mathrm{ELBO}(x) - \frac{\beta - 1}{2} \log |S(x)|, \qquad q(z|x) = N(\mu(x), S(x))
 
-    With Gaussian prior and posterior it has the stationary points of the β-VAE after scaling the latents by √β: what β
-    does is to make encodings overlap.
+    With Gaussian prior and posterior it has the stationary points of the β-VAE after scaling the latents by √β: the
+    effect of β is to make encodings overlap.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
         eq 5 and corollary 2.
 
     Arguments:
-        beta: As the β of a β-VAE; 1 is the plain VAE.
+        beta: The β of the equivalent β-VAE; 1 is the plain VAE.
 
     Example:
         >>> EntropyRegularised(beta=4).draws(batch=64, latents=10)

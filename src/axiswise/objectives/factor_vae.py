@@ -24,16 +24,16 @@ class FactorVAE:
         L_d = -\tfrac12 \mathbb{E}_{q(z)} \log \mathrm{softmax}_0\, d(z)
         - \tfrac12 \mathbb{E}_{\bar q(z)} \log \mathrm{softmax}_1\, d(z)
 
-    The discriminator d tells samples of q(z) from samples of the product of its marginals, made by permuting each
-    latent over the batch by itself. It is trained in the same step, and neither loss moves the other's weights. As in
-    the reference implementation both kinds of sample come from one batch (the paper draws two).
+    The discriminator d classifies samples of q(z) against samples of the product of its marginals, made by permuting
+    each latent separately over the batch. It is trained in the same step, and neither loss changes the other's weights.
+    As in the reference implementation both kinds of sample come from one batch (the paper draws two).
 
     References:
         Kim and Mnih, *Disentangling by factorising*, ICML 2018, eq 2–3 and algorithm 1.
 
     Arguments:
         gamma: Weight γ of the total correlation.
-        discriminator_optimizer: How the discriminator is moved.
+        discriminator_optimizer: Optimizer of the discriminator.
 
     Example:
         >>> FactorVAE(gamma=10).draws(batch=64, latents=10)["order"]
@@ -62,7 +62,7 @@ class FactorVAE:
         logits = discriminate(terms.sample)
         total_correlation = (logits[:, 0] - logits[:, 1]).mean()
         # Detached: the discriminator learns from samples, and no gradient of its loss reaches the encoder. One call for
-        # both kinds: what costs is to read and write its five million weights.
+        # both kinds: reading and writing its five million weights dominates the cost.
         joint = terms.sample.detach()
         product = joint.gather(0, draws["order"].argsort(0))
         ours, shuffled = functional.log_softmax(discriminate(torch.cat([joint, product])), -1).chunk(2)

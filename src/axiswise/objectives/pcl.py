@@ -1,4 +1,4 @@
-"""Permutation-contrastive learning: an encoder that tells true successors from chance."""
+"""Permutation-contrastive learning: an encoder that distinguishes true successors from random ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Scorer(nn.Module):
 
     .. math:: r(h, h') = -\sum_j |a_j h'_j + b_j h_j + c_j| + d^2 \sum_j h_j'^2 + e
 
-    The square keeps its coefficient from turning negative (the released code clamps it after each step).
+    The square prevents a negative coefficient (the released code clamps it after each step).
 
     Example:
         >>> Scorer(2)(torch.zeros(5, 2), torch.zeros(5, 2)).shape

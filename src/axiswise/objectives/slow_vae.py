@@ -25,8 +25,8 @@ class SlowVAE:
 
     R, KL and the entropy H are means over both frames of all pairs, and :math:`\ell(m, s)` is the cross-entropy of
     :math:`N(m, s^2)` against a Laplace density of the given rate around 0. As in the reference implementation both
-    directions are added but the entropy is taken off once, so that the last bracket is not a divergence, and only the
-    mean of the other frame enters.
+    directions are added but the entropy is subtracted once, so the last bracket is not a divergence. Only the mean of
+    the other frame enters.
 
     References:
         Klindt et al., *Towards nonlinear disentanglement in natural data with temporal sparse coding*, ICLR 2021, eq 7

@@ -10,13 +10,13 @@ from axiswise.shapes import Float, Tensor
 
 def check_switch(owner: str, name: str, value: object) -> None:
     """Raises unless a switch is True or False."""
-    # One that is merely true, such as 1, would be stored as another number and make another member.
+    # Another true value, such as 1, would be stored differently and give another content address.
     if not isinstance(value, bool):
         raise AxiswiseError(f"`{name}` of {owner} must be True or False. Got {value!r}.")
 
 
 def constraints(values: Mapping[str, Float[Tensor, "s p"]]) -> dict[str, Float[Tensor, "s p"]]:
-    """Factors for `constrain`, where any member has them at any step of the block."""
+    """Factors for `constrain`, if any member uses them at any step of the block."""
     factors = {"clip": values["clip"], "decay": values["weight_decay"]}
     return {name: factor for name, factor in factors.items() if bool((factor > 0.0).any())}
 
@@ -24,10 +24,10 @@ def constraints(values: Mapping[str, Float[Tensor, "s p"]]) -> dict[str, Float[T
 def constrain(
     parameters: Float[Tensor, "p w"], gradient: Float[Tensor, "p w"], coefficients: Mapping[str, Float[Tensor, "p 1"]]
 ) -> None:
-    """Shortens each member's gradient to its largest norm, then adds the gradient of its weight decay, in place.
+    """Limits the norm of each member's gradient, then adds the gradient of its weight decay, in place.
 
     The 1e-6 is that of `torch.nn.utils.clip_grad_norm_`. A limit of 0 gives a factor of exactly 1 and a decay of 0 adds
-    exactly 0: whether other members of the block have any makes no difference.
+    exactly 0, so the settings of other members make no difference.
     """
     if "clip" in coefficients:
         limit = coefficients["clip"]

@@ -41,7 +41,7 @@ class AdaGrad:
             check_hyperparameter("AdaGrad", name, getattr(self, name))
 
     def start(self, parameters: Float[Tensor, "p w"]) -> dict[str, Float[Tensor, "p w"]]:
-        """No gradients seen yet."""
+        """Zero sums of squared gradients."""
         return {"square": torch.zeros_like(parameters)}
 
     def coefficients(

@@ -1,4 +1,4 @@
-"""What an optimizer is, and what all of them share: limits of the gradient's norm, and weight decay."""
+"""The protocol of optimizers."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -8,7 +8,13 @@ from axiswise.shapes import Float, Tensor
 
 @runtime_checkable
 class Optimizer(Protocol):
-    """A rule that moves stacked parameters against their gradient."""
+    """A rule that moves stacked parameters against their gradient.
+
+    Example:
+        >>> from axiswise.optimizers import Adam
+        >>> isinstance(Adam(), Optimizer)
+        True
+    """
 
     def start(self, parameters: Float[Tensor, "p w"]) -> dict[str, Float[Tensor, "p w"]]:
         """The state before the first step."""

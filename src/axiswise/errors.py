@@ -15,13 +15,27 @@ class AxiswiseError(ValueError):
 
 
 class DataUnavailable(AxiswiseError):
-    """A dataset whose files are not in the data folder and cannot be downloaded."""
+    """A dataset whose files are not in the data folder and cannot be downloaded.
+
+    Example:
+        >>> from axiswise.data import celeba
+        >>> celeba("/nowhere")
+        Traceback (most recent call last):
+        axiswise.errors.DataUnavailable: Expected CelebA in /nowhere. There is no such folder; ...
+    """
 
 
 class NotDefined(AxiswiseError):
     """A quantity that this model does not have, such as the density of a deterministic code.
 
     `evaluate` records the message as the reason of a missing value; any other error stops it.
+
+    Example:
+        >>> import torch
+        >>> from axiswise.distributions import Deterministic
+        >>> Deterministic().unpack(torch.zeros(2)).log_density(torch.zeros(2))
+        Traceback (most recent call last):
+        axiswise.errors.NotDefined: Expected a posterior with a density. Got a deterministic code, which has none. ...
     """
 
 

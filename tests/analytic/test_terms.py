@@ -137,7 +137,7 @@ def test_assignment_agrees_with_enumeration_where_both_can(monkeypatch):
     monkeypatch.setattr(linear_terms, "ENUMERATED_UP_TO", 1)
     np.testing.assert_allclose(terms(model, vae).tie, listed, rtol=1e-12)
     correlated = fixed_decoder_optimum(model.mixing, 0.7)
-    assert terms(model, correlated).tie.isnan().all()  # means are correlated: no assignment, and it says so
+    assert terms(model, correlated).tie.isnan().all()  # means are correlated: no assignment, and the value is NaN
 
 
 def test_terms_without_a_source_for_each_latent_have_no_true_error():

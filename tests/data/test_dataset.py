@@ -98,17 +98,17 @@ def test_intervene_holds_one_factor_and_draws_the_others(make, name, value):
     assert len(factors[:, column].unique()) == 1
     if value is not None:
         assert factors[0, column] == value
-    held = factors[0, column]
+    fixed = factors[0, column]
     everything = dataset.factors(torch.arange(len(dataset)))
     # Five hundred draws meet every one of at most twelve rows that have the value.
-    assert index.unique().tolist() == (everything[:, column] == held).nonzero().squeeze(-1).tolist()
+    assert index.unique().tolist() == (everything[:, column] == fixed).nonzero().squeeze(-1).tolist()
     assert torch.equal(index, dataset.intervene(name, 500, seed=1, value=value))
 
 
 def test_intervene_draws_every_value():
     for dataset in (gridded(), scattered()):
-        held = {int(dataset.factors(dataset.intervene("angle", 1, seed=seed))[0, 2]) for seed in range(60)}
-        assert held == {0, 1, 2, 3}
+        levels = {int(dataset.factors(dataset.intervene("angle", 1, seed=seed))[0, 2]) for seed in range(60)}
+        assert levels == {0, 1, 2, 3}
 
 
 def test_split_is_disjoint_complete_and_deterministic():

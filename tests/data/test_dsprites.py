@@ -98,9 +98,9 @@ def test_changes_of_it(sprites):
     hearts = subset(sprites, shape=2, scale=5, orientation=0)
     assert hearts.space.sizes == (32, 32)
     assert hearts.space.grid
-    held = materialized(hearts)
+    whole = materialized(hearts)
     row = sprites.space.index(torch.tensor([2, 5, 0, 3, 30]))
-    assert torch.equal(held.x(held.space.index(torch.tensor([3, 30]))), sprites.x(row))
+    assert torch.equal(whole.x(whole.space.index(torch.tensor([3, 30]))), sprites.x(row))
     train = sprites.split().train
     assert len(train) == 589_824
     assert torch.equal(train.factors(torch.tensor(77)), sprites.factors(train.rows[77]))
@@ -138,7 +138,7 @@ def small_classes() -> np.ndarray:
 
 @pytest.fixture
 def publish(tmp_path, monkeypatch):
-    """Stands a small file in for the published one."""
+    """Replaces the published file by a small one."""
     monkeypatch.setenv("AXISWISE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("AXISWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(MODULE, "SPACE", SMALL)

@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "images"
 
 
-def kept(folder: Path) -> list[str]:
+def cached(folder: Path) -> list[str]:
     cache = folder.parent / "cache"
     return sorted(path.suffix for path in cache.iterdir()) if cache.exists() else []
 
@@ -61,7 +61,7 @@ def test_subfolders_are_a_factor(folder):
     assert (dataset.space.names, dataset.space.sizes) == (("folder",), (2,))
     assert dataset.factors(torch.arange(3)).tolist() == [[0], [0], [1]]
     assert dataset.identity["arguments"]["folders"] == ["cats", "dogs"]
-    picture(folder / "in-between.png")  # in no subfolder: they no longer tell all images apart
+    picture(folder / "in-between.png")  # in no subfolder: they no longer distinguish all images
     assert len(image_folder(folder, size=8).space) == 0
 
 
@@ -123,7 +123,7 @@ def test_unreadable_among_many_is_named_and_nothing_is_kept(folder):
         AxiswiseError, match=re.escape(f"{broken} cannot be read as an image") + ".* Repair or remove it"
     ):
         image_folder(folder, size=8)
-    assert kept(folder) == []
+    assert cached(folder) == []
     broken.unlink()
     assert len(image_folder(folder, size=8)) == 299
 
@@ -149,7 +149,7 @@ def test_an_image_that_does_not_fit_is_named(folder, make, message):
     make(folder / "b.png")
     with pytest.raises(AxiswiseError, match=re.escape(str(folder / "b.png")) + " .*" + message):
         image_folder(folder, size=8)
-    assert kept(folder) == []
+    assert cached(folder) == []
 
 
 def test_truncated_jpeg_is_refused(folder):
@@ -177,14 +177,14 @@ def test_arguments_and_folders_are_checked(folder):
 def test_converted_once_and_again_when_something_changes(folder):
     picture(folder / "a.png", colour="red")
     first = image_folder(folder, size=8)
-    assert kept(folder) == [".json", ".npy"]
+    assert cached(folder) == [".json", ".npy"]
     (converted,) = (folder.parent / "cache").glob("*.npy")
     before = converted.stat().st_mtime_ns
     assert image_folder(folder, size=8).identity == first.identity
     assert converted.stat().st_mtime_ns == before
     os.utime(folder / "a.png", ns=(0, 0))  # another time, the same pixels: converted again, the same identity
     assert image_folder(folder, size=8).identity == first.identity
-    assert len(kept(folder)) == 4
+    assert len(cached(folder)) == 4
     picture(folder / "a.png", colour="blue")
     second = image_folder(folder, size=8)
     assert second.identity != first.identity
@@ -322,7 +322,7 @@ def test_npz_in_other_layouts(tmp_path, values, expected):
 
 
 @pytest.mark.parametrize(
-    ("held", "arguments", "message"),
+    ("contents", "arguments", "message"),
     [
         (
             {"pictures": IMAGES},
@@ -347,8 +347,8 @@ def test_npz_in_other_layouts(tmp_path, values, expected):
         ({"imgs": np.full((2, 3, 3), np.nan)}, {}, "Got float64 from nan to nan"),
     ],
 )
-def test_npz_of_other_contents_is_refused(tmp_path, held, arguments, message):
-    np.savez(tmp_path / "mine.npz", **held)
+def test_npz_of_other_contents_is_refused(tmp_path, contents, arguments, message):
+    np.savez(tmp_path / "mine.npz", **contents)
     with pytest.raises(AxiswiseError, match="mine.npz .*" + message):
         npz(tmp_path / "mine.npz", **arguments)
 

@@ -67,7 +67,7 @@ def images(count: int) -> np.ndarray:
 
 @pytest.fixture
 def publish(tmp_path, monkeypatch):
-    """Stands small files in for the published ones."""
+    """Replaces the published files by small ones."""
     monkeypatch.setenv("AXISWISE_DATA", str(tmp_path / "data"))
 
     def source(filename: str, values: np.ndarray) -> Source:

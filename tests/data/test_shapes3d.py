@@ -272,7 +272,7 @@ def folders(tmp_path, monkeypatch):
 
 @pytest.fixture
 def quick(folders, monkeypatch):
-    """Stands flat planes in for those that take long to cast."""
+    """Replaces the planes, which take long to cast, by flat ones."""
     calls = itertools.count()
 
     def flat(scene, tables, scale, shape, orientation):
@@ -339,7 +339,7 @@ def original(folders, monkeypatch):
     monkeypatch.setattr(MODULE, "CHUNK", 5)  # so that the last chunk is not full
     file = folders / "data" / "shapes3d" / "3dshapes.h5"
     file.parent.mkdir(parents=True)
-    file.write_bytes(b"stands for an HDF5 file")
+    file.write_bytes(b"in place of an HDF5 file")
 
     def put(archive):
         def opened(path, mode):
@@ -366,7 +366,7 @@ def test_reads_the_original_where_it_is(original):
     assert len(list(cache.iterdir())) == 1
 
 
-def test_h5py_is_asked_for_by_name(original, monkeypatch):
+def test_a_missing_h5py_is_named(original, monkeypatch):
     original(small_archive())
     monkeypatch.setitem(sys.modules, "h5py", None)  # as if not installed
     with pytest.raises(AxiswiseError, match=r"3dshapes.h5 needs h5py. Got .*Install it with `pip install"):

@@ -53,11 +53,11 @@ def letters(*places: Place, filename: str = "letters.bin", sha256: str = SHA256,
 def test_downloads_once(folder):
     url = published(folder)
     source = letters(Address(url))
-    seen = []
-    path = fetch(source, seen.append)
+    received = []
+    path = fetch(source, received.append)
     assert path == folder / "data" / "letters" / "letters.bin"
     assert path.read_bytes() == CONTENTS
-    assert seen[-1] == len(CONTENTS)
+    assert received[-1] == len(CONTENTS)
     assert left_behind(folder) == ["letters.bin"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     Path(url.removeprefix("file://")).unlink()
@@ -168,11 +168,11 @@ def test_a_connection_that_breaks_off(folder):
         server.shutdown()
 
 
-def test_a_host_that_cannot_be_reached_is_asked_once(folder, monkeypatch):
-    asked = []
+def test_a_host_that_cannot_be_reached_is_tried_once(folder, monkeypatch):
+    requested = []
 
     def unreachable(url, timeout):
-        asked.append(url)
+        requested.append(url)
         raise URLError("no route")
 
     monkeypatch.setattr(urllib.request, "urlopen", unreachable)
@@ -183,7 +183,7 @@ def test_a_host_that_cannot_be_reached_is_asked_once(folder, monkeypatch):
     )
     with pytest.raises(DataUnavailable) as raised:
         fetch_all([letters(*places)])
-    assert asked == ["https://first.example/a", "https://second.example/"]
+    assert requested == ["https://first.example/a", "https://second.example/"]
     assert str(raised.value).count("no route") == 3
 
 
@@ -306,15 +306,17 @@ def debian(members: dict[str, bytes], link: str | None = None) -> bytes:
 
 def test_a_debian_package(folder, monkeypatch):
     url = published(folder, debian({"./usr/share/letters.bin": CONTENTS, "./usr/share/more.bin": TAMPERED}))
-    opened, asked = urllib.request.urlopen, []
-    monkeypatch.setattr(urllib.request, "urlopen", lambda *args, **options: asked.append(0) or opened(*args, **options))
+    opened, requested = urllib.request.urlopen, []
+    monkeypatch.setattr(
+        urllib.request, "urlopen", lambda *args, **options: requested.append(0) or opened(*args, **options)
+    )
     more = letters(
         DebianMember(url, "usr/share/more.bin"), filename="more.bin", sha256=hashlib.sha256(TAMPERED).hexdigest()
     )
     first, second = fetch_all([letters(DebianMember(url, "usr/share/letters.bin")), more])
     assert first.read_bytes() == CONTENTS
     assert second.read_bytes() == TAMPERED
-    assert len(asked) == 1
+    assert len(requested) == 1
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb makes the package that is read")

@@ -191,16 +191,16 @@ def test_a_trained_member_and_a_whole_population_are_models(population):
 
 
 def test_the_decoders_own_options_are_passed_on():
-    seen = []
+    options = []
 
     def decode(z, *, raw=False):
-        seen.append(raw)
+        options.append(raw)
         return z
 
     changed = scale_latents((lambda x: x, decode), 4.0)
     changed.decoder(torch.ones(1, 2))
     changed.decoder(torch.ones(1, 2), raw=True)
-    assert seen == [False, True]
+    assert options == [False, True]
 
 
 def test_jacobians_of_a_rotated_decoder_are_rotated(population):
@@ -248,8 +248,8 @@ def test_types_follow_the_model():
             lambda m: rotate_latents(m, 1.1 * torch.eye(2)),
             r"orthogonal, RᵀR = I\. Got a matrix that deviates by 0\.21",
         ),
-        (lambda m: rotate_latents(m, math.nan * torch.eye(2)), r"misses it by nan\. torch\.linalg\.qr\(matrix\)\.Q is"),
-        (lambda m: rotate_latents(m, orthogonal(2) + 1e-9), r"misses it by .*e-09"),
+        (lambda m: rotate_latents(m, math.nan * torch.eye(2)), r"deviates by nan\. torch\.linalg\.qr\(matrix\)\.Q is"),
+        (lambda m: rotate_latents(m, orthogonal(2) + 1e-9), r"deviates by .*e-09"),
     ],
 )
 def test_refuses_what_is_no_change_of_coordinates(change, message):

@@ -16,8 +16,8 @@ class AnnealedELBO(NamedTuple):
     Example:
         >>> from axiswise.distributions import DiagonalParameters
         >>> q = DiagonalParameters(torch.ones(2), torch.zeros(2))
-        >>> annealed_elbo(torch.tensor(-3.0), q, q.mean, StandardNormal(), beta=1.0).log_normaliser.item()
-        0.0
+        >>> annealed_elbo(torch.tensor(-3.0), q, q.mean, StandardNormal(), beta=4.0).entropy.item()
+        2.8378...
     """
 
     objective: Float[Tensor, "..."]

@@ -22,10 +22,10 @@ class LinearTerms(NamedTuple):
     """The terms of a linear β-VAE on linear-Gaussian data: means over the data, constants included, in nats.
 
     Example:
+        >>> from axiswise.analytic import beta_vae_optimum
         >>> model = LinearGaussian(torch.eye(3, 2))
-        >>> vae = LinearVAE(torch.zeros(3, 2), torch.zeros(2, 3), torch.ones(2))
-        >>> terms(model, vae).kl.item()
-        0.0
+        >>> round(terms(model, beta_vae_optimum(model.covariance, latents=2, beta=1)).kl.item(), 4)
+        0.6931
     """
 
     reconstruction: Float[Tensor, "..."]

@@ -17,7 +17,7 @@ class NoiseAllocation(NamedTuple):
 
     Example:
         >>> noise_allocation(torch.tensor([[[2.0, 0.0], [0.0, 1.0]]]), budget=0).variance
-        tensor([[[0.5000, 2.0000]]], dtype=torch.float64)
+        tensor([[0.5000, 2.0000]], dtype=torch.float64)
     """
 
     objective: Float[Tensor, "..."]

@@ -20,7 +20,13 @@ Render = Callable[[Mapping[str, Tensor], Tensor], Tensor]
 
 @runtime_checkable
 class Transition(Protocol):
-    """How the factors of an observation change to those of the next: a pure function of uniform numbers."""
+    """How the factors of an observation change to those of the next: a pure function of uniform numbers.
+
+    Example:
+        >>> from axiswise.data import UniformTransition
+        >>> isinstance(UniformTransition(), Transition)
+        True
+    """
 
     def draws(self, space: FactorSpace) -> int:
         """Number of uniform numbers that one transition uses."""
@@ -286,7 +292,13 @@ class FactorDataset:
 
 
 class DatasetSplit(NamedTuple):
-    """The three parts of a dataset."""
+    """The three parts of a dataset.
+
+    Example:
+        >>> from axiswise.data import synth_linear
+        >>> len(synth_linear(samples=100).split().validation)
+        10
+    """
 
     train: FactorDataset
     validation: FactorDataset

@@ -15,6 +15,13 @@ class ElboTerms(NamedTuple):
 
     References:
         Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 3.
+
+    Example:
+        >>> import torch
+        >>> from axiswise.models import linear
+        >>> vae = linear(3, 2)
+        >>> sorted(elbo_terms(Networks(vae, vae.modules()), torch.zeros(5, 3), torch.zeros(5, 2)).parts())
+        ['kl', 'kl_per_latent', 'log_variance', 'mean_square', 'reconstruction', 'variance']
     """
 
     reconstruction: Float[Tensor, ""]

@@ -39,12 +39,12 @@ from axiswise.data._shapes3d_scene import (
     TABLES,
     WALLS,
     Scene,
+    cast_rays,
     fitted_tables,
     object_features,
     packed,
     planes,
     room_features,
-    seen,
     surface,
     texture_cells,
 )
@@ -125,7 +125,7 @@ def fit_light(scene: Scene, data: Samples, geometries: np.ndarray) -> dict[str, 
     rows: dict[tuple[int, int], list[tuple[np.ndarray, ...]]] = {}
     for image, hues, geometry in zip(data.images, data.hues, geometries, strict=True):
         scale, shape, orientation = levels(int(geometry))
-        rays = seen(scene, scale, shape, orientation)
+        rays = cast_rays(scene, scale, shape, orientation)
         tiled = rays.material.reshape(SIDE, SAMPLES, SIDE, SAMPLES)
         centre = np.arange(len(rays.material)).reshape(tiled.shape)[:, middle, :, middle].ravel()
         whole = (tiled == tiled[:, :1, :, :1]).all((1, 3))

@@ -1,22 +1,43 @@
-"""The errors a caller may want to catch; every message says what was expected, what was got and what to do."""
+"""The errors that a caller may catch; every message says what was expected, what was found and what to do."""
 
 __all__ = ["AxiswiseError", "DataUnavailable", "NotDefined", "StudyIncomplete"]
 
 
 class AxiswiseError(ValueError):
-    """A request that cannot be met as it stands: a bad argument, an unreadable file, a folder of something else."""
+    """A bad argument, an unreadable file, or a folder with other contents.
+
+    Example:
+        >>> from axiswise.objectives import BetaVAE
+        >>> BetaVAE(beta=-1.0)
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `beta` of BetaVAE must be a finite number of at least 0.0. Got -1.0.
+    """
 
 
 class DataUnavailable(AxiswiseError):
-    """A dataset whose files are neither in the data folder nor to be had from any of its sources."""
+    """A dataset whose files are not in the data folder and cannot be downloaded.
+
+    Example:
+        >>> from axiswise.data import celeba
+        >>> celeba("/nowhere")
+        Traceback (most recent call last):
+        axiswise.errors.DataUnavailable: Expected CelebA in /nowhere. There is no such folder; ...
+    """
 
 
 class NotDefined(AxiswiseError):
-    """A quantity that this model does not have, as codes without noise have no density; the message is the reason.
+    """A quantity that this model does not have, such as the density of a deterministic code.
 
-    `evaluate` turns it into a row with the reason, where any other error is a mistake of the caller and stops it.
+    `evaluate` records the message as the reason of a missing value; any other error stops it.
+
+    Example:
+        >>> import torch
+        >>> from axiswise.distributions import Deterministic
+        >>> Deterministic().unpack(torch.zeros(2)).log_density(torch.zeros(2))
+        Traceback (most recent call last):
+        axiswise.errors.NotDefined: Expected a posterior with a density. Got a deterministic code, which has none. ...
     """
 
 
 class StudyIncomplete(AxiswiseError):
-    """A study of which some runs failed, with their reasons; the others are whole, and the same call tries again."""
+    """A study of which some runs failed, with the reasons; the others are complete, and the same call tries again."""

@@ -1,4 +1,4 @@
-"""The axis letters and aliases that every signature is written in.
+"""The axis letters and type aliases of all signatures.
 
 =========  =====================================================
 letter     axis
@@ -11,8 +11,8 @@ letter     axis
 ``k``      factors
 =========  =====================================================
 
-A signature names its axes in these letters, ``Float[Tensor, "p n z"]``, and ``...`` stands for any leading axes. A
-single axis is written with a leading space, ``Float[Tensor, " z"]``. The test run checks every signature of the
+A signature names its axes by these letters, ``Float[Tensor, "p n z"]``, and ``...`` means any leading axes. A
+single axis is written with a leading space, ``Float[Tensor, " z"]``. The tests check every signature of the
 package; at run time the annotations cost nothing.
 """
 
@@ -23,7 +23,7 @@ from numpy import ndarray
 from torch import Tensor
 
 Array = ndarray | Tensor
-"""What scores take: numpy or torch, on any device."""
+"""The arrays that scores accept: numpy or PyTorch, on any device."""
 
 Kind = Literal["discrete", "continuous", "circular"]
 """How the values of a factor relate: separate levels, a line, or a circle."""

@@ -269,7 +269,10 @@ def test_learned_scales_of_a_stack_of_members():
             lambda: log_normaliser(Mixture(PRODUCT.means, PRODUCT.variances, (0.25, 0.35, 0.25, 0.15)), 2.0),
             r"Got 4 components of 2 latents",
         ),
-        (lambda: log_normaliser(StandardNormal(), 2.0), r"A StandardNormal prior does not say .* Got no `latents`\."),
+        (
+            lambda: log_normaliser(StandardNormal(), 2.0),
+            r"A StandardNormal prior does not define .* Got no `latents`\.",
+        ),
         (
             lambda: log_normaliser(corners(), 2.0, latents=3),
             r"The prior Mixture is one of 2 latents\. Got `latents` = 3\. Give the same number, or leave it out\.",
@@ -305,10 +308,10 @@ def test_refuses_codes_without_a_density():
         annealed_elbo(torch.zeros(3), q, q.mean, StandardNormal(), 2.0)
 
 
-def test_says_when_the_integral_does_not_settle(monkeypatch):
+def test_an_integral_that_does_not_converge_is_an_error(monkeypatch):
     monkeypatch.setattr(annealed_prior, "ROUNDS", 1)
     with pytest.raises(
-        AxiswiseError, match=r"did not settle after 1 halvings\. Got β from 0\.3 to 0\.3, and components"
+        AxiswiseError, match=r"did not converge after 1 bisections\. Got β from 0\.3 to 0\.3, and components"
     ):
         log_normaliser(Sparse(0.5, 0.001), 0.3, latents=1)
 

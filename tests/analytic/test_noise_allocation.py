@@ -129,7 +129,7 @@ def test_refuses_rotations_that_are_none():
 
 def test_refuses_latents_that_are_ignored():
     dead = EXAMPLE * torch.tensor([1.0, 0.0])
-    with pytest.raises(AxiswiseError, match=r"no column of length 0: .* Got one at latent 1; leave out passive"):
+    with pytest.raises(AxiswiseError, match=r"no column of length 0: .* Got one at latent 1; omit passive"):
         allocation_bound(dead, 1.0)
     with pytest.raises(
         AxiswiseError, match=r"must have full rank: .* Got a smallest singular value of 0 with 3 pixels"

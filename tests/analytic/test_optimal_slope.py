@@ -32,7 +32,7 @@ def cost_of(slopes: np.ndarray, beta: float) -> np.ndarray:
 @pytest.mark.parametrize("beta", [1.0, 2.5])
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.9, 1.0])
 def test_the_best_spread_is_that_of_a_linear_program(steepest, beta, share):
-    """How much of the range to spend at each of many slopes, so that their mean is the one asked for."""
+    """How much of the range to spend at each of many slopes, so that their mean is the given one."""
     slopes = np.linspace(0.0, steepest, 4001)
     mean = share * steepest
     solved = linprog(cost_of(slopes, beta), A_eq=np.stack([np.ones(4001), slopes]), b_eq=[1.0, mean], bounds=(0, None))

@@ -110,7 +110,7 @@ def test_refuses_curvature_that_no_posterior_withstands():
 def test_refuses_shapes_that_do_not_fit():
     with pytest.raises(AxiswiseError, match=r"`variance` must have the shape \(4,\) of `eigenvalues`\. Got \(3,\)\."):
         fixed_noise_optimum(EIGENVALUES, VARIANCE[:3])
-    with pytest.raises(AxiswiseError, match=r"`rotation` must turn as many latents .*, 4\. Got shape \(3, 3\)\."):
+    with pytest.raises(AxiswiseError, match=r"`rotation` must rotate as many latents .*, 4\. Got shape \(3, 3\)\."):
         adapted_noise_objective(torch.eye(3), EIGENVALUES, 1.0)
     with pytest.raises(AxiswiseError, match=r"`rotation` must be square, \(…, z, z\)\. Got shape \(4, 3\)\."):
         adapted_noise_objective(torch.eye(4, 3), EIGENVALUES, 1.0)

@@ -132,7 +132,7 @@ def test_mistakes_are_refused(data):
         ppca(covariance, 2, torch.eye(3).double())
     with pytest.raises(AxiswiseError, match=r"must be symmetric"):
         ppca(normals(3, 3), 1)
-    with pytest.raises(AxiswiseError, match=r"must settle to 1e-12 within 2 steps. Got a last move of"):
+    with pytest.raises(AxiswiseError, match=r"must converge to 1e-12 within 2 steps. Got a last change of"):
         ppca_em(data, 2, steps=2)
     with pytest.raises(AxiswiseError, match=r"`data` must be finite. Got nan"):
         ppca_em(data * np.nan, 2)

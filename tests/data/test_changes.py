@@ -110,12 +110,12 @@ def test_changes_compose_in_either_order():
 @pytest.mark.parametrize("make", [images, lambda: downsampled(subset(images(), shape=[0, 2]), 2).split().train])
 def test_materializing_changes_nothing(make):
     dataset = make()
-    held = materialized(dataset)
-    assert torch.equal(held.x(everything(dataset)), dataset.x(everything(dataset)))
-    assert torch.equal(held.factors(everything(dataset)), dataset.factors(everything(dataset)))
-    assert held.identity == dataset.identity
-    assert held.space == dataset.space
-    assert held.rows is None
+    whole = materialized(dataset)
+    assert torch.equal(whole.x(everything(dataset)), dataset.x(everything(dataset)))
+    assert torch.equal(whole.factors(everything(dataset)), dataset.factors(everything(dataset)))
+    assert whole.identity == dataset.identity
+    assert whole.space == dataset.space
+    assert whole.rows is None
 
 
 def constant(value: float, rows: int = 2000) -> FactorDataset:
@@ -181,10 +181,10 @@ def test_noise_is_a_function_of_the_row():
 def test_a_change_of_a_subset_knows_its_rows_whether_held_or_not(change):
     """The identity is the same, so the values must be."""
     part = subset(images(), shape=[0, 2], scale=[1, 2, 3])
-    loose, held = change(part), change(materialized(part))
-    assert loose.identity == held.identity
-    assert torch.equal(loose.x(everything(loose)), held.x(everything(held)))
-    assert torch.equal(loose.factors(everything(loose)), held.factors(everything(held)))
+    lazy, eager = change(part), change(materialized(part))
+    assert lazy.identity == eager.identity
+    assert torch.equal(lazy.x(everything(lazy)), eager.x(everything(eager)))
+    assert torch.equal(lazy.factors(everything(lazy)), eager.factors(everything(eager)))
 
 
 def test_points_have_no_range_to_be_reflected_into():
@@ -340,7 +340,7 @@ def test_changes_are_the_same_on_the_device():
         (lambda: Change("", 0.1, stripes().pattern), "A change needs a name. Got ''."),
         (
             lambda: manipulated(images(), Change("flat", 0.1, lambda tensors, factors: factors.float())),
-            "The pattern of change 'flat' must give an observation of shape (2, 8, 12) for each row of 3 factors. "
+            "The pattern of change 'flat' must return an observation of shape (2, 8, 12) for each row of 3 factors. "
             "Got shape (1, 3) for one row.",
         ),
         (

@@ -98,17 +98,17 @@ def test_intervene_holds_one_factor_and_draws_the_others(make, name, value):
     assert len(factors[:, column].unique()) == 1
     if value is not None:
         assert factors[0, column] == value
-    held = factors[0, column]
+    fixed = factors[0, column]
     everything = dataset.factors(torch.arange(len(dataset)))
     # Five hundred draws meet every one of at most twelve rows that have the value.
-    assert index.unique().tolist() == (everything[:, column] == held).nonzero().squeeze(-1).tolist()
+    assert index.unique().tolist() == (everything[:, column] == fixed).nonzero().squeeze(-1).tolist()
     assert torch.equal(index, dataset.intervene(name, 500, seed=1, value=value))
 
 
 def test_intervene_draws_every_value():
     for dataset in (gridded(), scattered()):
-        held = {int(dataset.factors(dataset.intervene("angle", 1, seed=seed))[0, 2]) for seed in range(60)}
-        assert held == {0, 1, 2, 3}
+        levels = {int(dataset.factors(dataset.intervene("angle", 1, seed=seed))[0, 2]) for seed in range(60)}
+        assert levels == {0, 1, 2, 3}
 
 
 def test_split_is_disjoint_complete_and_deterministic():
@@ -232,11 +232,11 @@ def bare(**changes) -> FactorDataset:
         ),
         (lambda: gridded().take(torch.tensor([0.5])), "Expected an integer tensor of row numbers."),
         (lambda: bare(tensors={}), "A dataset needs at least one tensor to render from."),
-        (lambda: bare(levels=None), "`levels` must be given where the factors are not a full grid"),
+        (lambda: bare(levels=None), "`levels` must be given if and only if the factors are not a full grid"),
         (lambda: bare(levels=torch.zeros(4, 2)), "a column for each of the factors ['a']. Got shape (4, 2)."),
         (lambda: bare(rows=torch.arange(3)), "for each of 4 rows. Got 3."),
-        (lambda: bare(arguments={"folder": object()}), "`arguments` must hold JSON values only."),
-        (lambda: bare(arguments={"ratio": math.nan}), "`arguments` must hold JSON values only."),
+        (lambda: bare(arguments={"folder": object()}), "`arguments` must contain JSON values only."),
+        (lambda: bare(arguments={"ratio": math.nan}), "`arguments` must contain JSON values only."),
         (lambda: bare(tensors={"x": torch.ones(4, 3, device="meta")}), "on one device. Got ['cpu', 'meta']."),
     ],
 )

@@ -14,18 +14,16 @@ import scipy.stats
 import torch
 
 from axiswise.data import (
-    Address,
     Factor,
     FactorSpace,
-    Source,
     cache_folder,
     color_dsprites,
     dsprites,
-    fetch,
     materialized,
     noisy_dsprites,
     subset,
 )
+from axiswise.data._sources import Address, Source, fetch
 from axiswise.errors import AxiswiseError, DataUnavailable
 
 MODULE = importlib.import_module("axiswise.data.dsprites")  # as an attribute, `dsprites` is the function
@@ -100,9 +98,9 @@ def test_changes_of_it(sprites):
     hearts = subset(sprites, shape=2, scale=5, orientation=0)
     assert hearts.space.sizes == (32, 32)
     assert hearts.space.grid
-    held = materialized(hearts)
+    whole = materialized(hearts)
     row = sprites.space.index(torch.tensor([2, 5, 0, 3, 30]))
-    assert torch.equal(held.x(held.space.index(torch.tensor([3, 30]))), sprites.x(row))
+    assert torch.equal(whole.x(whole.space.index(torch.tensor([3, 30]))), sprites.x(row))
     train = sprites.split().train
     assert len(train) == 589_824
     assert torch.equal(train.factors(torch.tensor(77)), sprites.factors(train.rows[77]))
@@ -140,7 +138,7 @@ def small_classes() -> np.ndarray:
 
 @pytest.fixture
 def publish(tmp_path, monkeypatch):
-    """Stands a small file in for the published one."""
+    """Replaces the published file by a small one."""
     monkeypatch.setenv("AXISWISE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("AXISWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(MODULE, "SPACE", SMALL)
@@ -222,7 +220,7 @@ def test_a_changed_file_has_a_cache_of_its_own(publish):
             small_classes()[[0, 1, 2, 3, 5, 4]],
             "must list the grid in order. Got other labels from row 4 on.",
         ),
-        (3 * small_images(), small_classes(), "must hold binary images. Got a pixel of 3."),
+        (3 * small_images(), small_classes(), "must contain binary images. Got a pixel of 3."),
         (
             small_images()[:5],
             small_classes(),

@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "images"
 
 
-def kept(folder: Path) -> list[str]:
+def cached(folder: Path) -> list[str]:
     cache = folder.parent / "cache"
     return sorted(path.suffix for path in cache.iterdir()) if cache.exists() else []
 
@@ -61,7 +61,7 @@ def test_subfolders_are_a_factor(folder):
     assert (dataset.space.names, dataset.space.sizes) == (("folder",), (2,))
     assert dataset.factors(torch.arange(3)).tolist() == [[0], [0], [1]]
     assert dataset.identity["arguments"]["folders"] == ["cats", "dogs"]
-    picture(folder / "in-between.png")  # in no subfolder: they no longer tell all images apart
+    picture(folder / "in-between.png")  # in no subfolder: they no longer distinguish all images
     assert len(image_folder(folder, size=8).space) == 0
 
 
@@ -123,7 +123,7 @@ def test_unreadable_among_many_is_named_and_nothing_is_kept(folder):
         AxiswiseError, match=re.escape(f"{broken} cannot be read as an image") + ".* Repair or remove it"
     ):
         image_folder(folder, size=8)
-    assert kept(folder) == []
+    assert cached(folder) == []
     broken.unlink()
     assert len(image_folder(folder, size=8)) == 299
 
@@ -133,12 +133,12 @@ def test_unreadable_among_many_is_named_and_nothing_is_kept(folder):
     [
         (
             lambda path: picture(path, mode="L", colour="white"),
-            r"must have colours. Got greyscale \(mode L\); say channels=1",
+            r"must have colours. Got greyscale \(mode L\); use channels=1",
         ),
         (lambda path: picture(path, mode="1", colour="white"), r"Got greyscale \(mode 1\)"),
         (
             lambda path: Image.new("I;16", (9, 9)).save(path),
-            "must have eight bits a channel. Got the mode I;16; convert",
+            "must have eight bits per channel. Got the mode I;16; convert",
         ),
         (lambda path: path.write_text("no image"), "cannot be read as an image"),
     ],
@@ -149,7 +149,7 @@ def test_an_image_that_does_not_fit_is_named(folder, make, message):
     make(folder / "b.png")
     with pytest.raises(AxiswiseError, match=re.escape(str(folder / "b.png")) + " .*" + message):
         image_folder(folder, size=8)
-    assert kept(folder) == []
+    assert cached(folder) == []
 
 
 def test_truncated_jpeg_is_refused(folder):
@@ -177,14 +177,14 @@ def test_arguments_and_folders_are_checked(folder):
 def test_converted_once_and_again_when_something_changes(folder):
     picture(folder / "a.png", colour="red")
     first = image_folder(folder, size=8)
-    assert kept(folder) == [".json", ".npy"]
+    assert cached(folder) == [".json", ".npy"]
     (converted,) = (folder.parent / "cache").glob("*.npy")
     before = converted.stat().st_mtime_ns
     assert image_folder(folder, size=8).identity == first.identity
     assert converted.stat().st_mtime_ns == before
     os.utime(folder / "a.png", ns=(0, 0))  # another time, the same pixels: converted again, the same identity
     assert image_folder(folder, size=8).identity == first.identity
-    assert len(kept(folder)) == 4
+    assert len(cached(folder)) == 4
     picture(folder / "a.png", colour="blue")
     second = image_folder(folder, size=8)
     assert second.identity != first.identity
@@ -322,17 +322,21 @@ def test_npz_in_other_layouts(tmp_path, values, expected):
 
 
 @pytest.mark.parametrize(
-    ("held", "arguments", "message"),
+    ("contents", "arguments", "message"),
     [
         (
             {"pictures": IMAGES},
             {},
-            r"must hold an array 'imgs'. Got pictures \(uint8 \(6, 5, 4\)\); name one of these.",
+            r"must contain an array 'imgs'. Got pictures \(uint8 \(6, 5, 4\)\); name one of these.",
         ),
-        ({"imgs": IMAGES}, {"factors": "y"}, r"must hold an array 'y'. Got imgs \(uint8 \(6, 5, 4\)\)"),
-        ({}, {}, "must hold an array 'imgs'. Got no arrays"),
-        ({"imgs": IMAGES[0]}, {}, r"must be images: .* The file holds imgs \(uint8 \(5, 4\)\)."),
-        ({"imgs": np.zeros((6, 5, 4, 2))}, {}, r"must be images: .* The file holds imgs \(float64 \(6, 5, 4, 2\)\)."),
+        ({"imgs": IMAGES}, {"factors": "y"}, r"must contain an array 'y'. Got imgs \(uint8 \(6, 5, 4\)\)"),
+        ({}, {}, "must contain an array 'imgs'. Got no arrays"),
+        ({"imgs": IMAGES[0]}, {}, r"must be images: .* The file contains imgs \(uint8 \(5, 4\)\)."),
+        (
+            {"imgs": np.zeros((6, 5, 4, 2))},
+            {},
+            r"must be images: .* The file contains imgs \(float64 \(6, 5, 4, 2\)\).",
+        ),
         ({"imgs": np.zeros((0, 5, 4))}, {}, "must be images"),
         (
             {"imgs": IMAGES.astype(int)},
@@ -343,8 +347,8 @@ def test_npz_in_other_layouts(tmp_path, values, expected):
         ({"imgs": np.full((2, 3, 3), np.nan)}, {}, "Got float64 from nan to nan"),
     ],
 )
-def test_npz_of_other_contents_is_refused(tmp_path, held, arguments, message):
-    np.savez(tmp_path / "mine.npz", **held)
+def test_npz_of_other_contents_is_refused(tmp_path, contents, arguments, message):
+    np.savez(tmp_path / "mine.npz", **contents)
     with pytest.raises(AxiswiseError, match="mine.npz .*" + message):
         npz(tmp_path / "mine.npz", **arguments)
 
@@ -356,7 +360,7 @@ def test_npz_never_unpickles(tmp_path):
 
     np.savez(tmp_path / "mine.npz", imgs=np.array([Harmful()], dtype=object), other=IMAGES)
     with pytest.raises(
-        AxiswiseError, match=r"`imgs` of .*mine.npz must be a whole array of numbers. Got Python objects"
+        AxiswiseError, match=r"`imgs` of .*mine.npz must be a complete array of numbers. Got Python objects"
     ):
         npz(tmp_path / "mine.npz")
     assert not (tmp_path / "harm").exists()
@@ -369,12 +373,14 @@ def test_npz_that_is_missing_or_damaged(tmp_path):
     np.savez_compressed(tmp_path / "mine.npz", imgs=IMAGES)
     whole = (tmp_path / "mine.npz").read_bytes()
     (tmp_path / "mine.npz").write_bytes(whole[:-30])
-    with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or no .npz file \(File is not a zip file\)"):
+    with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or not an .npz file \(File is not a zip file\)"):
         npz(tmp_path / "mine.npz")
     (tmp_path / "mine.npz").write_bytes(whole[:200] + b"\0" * 20 + whole[220:])
-    with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or no .npz file"):
+    with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or not an .npz file"):
         npz(tmp_path / "mine.npz")
     with zipfile.ZipFile(tmp_path / "mine.npz", "w") as archive:
         archive.writestr("imgs.npy", b"no array")
-    with pytest.raises(AxiswiseError, match=r"`imgs` of .*mine.npz must be a whole array of numbers. Got unreadable: "):
+    with pytest.raises(
+        AxiswiseError, match=r"`imgs` of .*mine.npz must be a complete array of numbers. Got unreadable: "
+    ):
         npz(tmp_path / "mine.npz")

@@ -45,8 +45,8 @@ def test_the_linear_gaussian_covariance(noise, seed):
     x, sources = everything(linear_gaussian(MIXING, noise, samples=20_000, seed=seed))
     covariance = mixing @ mixing.T + noise * np.eye(3)
     assert covariance_test(x, covariance) > CHANCE
-    assert covariance_test(x, 1.05 * covariance) < 1e-6  # the test can tell
-    # With the sources: their law, and what they say about x.
+    assert covariance_test(x, 1.05 * covariance) < 1e-6  # the test is sensitive
+    # With the sources: their distribution, and their correlation with x.
     joint = np.block([[covariance, mixing], [mixing.T, np.eye(2)]])
     assert covariance_test(np.c_[x, sources], joint) > CHANCE
     distances = (x * np.linalg.solve(covariance, x.T).T).sum(1)
@@ -100,7 +100,7 @@ def test_a_digit_mixture_mixes_digits():
 
 
 def test_the_digit_mixture_s_covariance():
-    """In the digits' span, and in a few of the directions that hold nothing but noise."""
+    """In the digits' span, and in a few of the directions that contain nothing but noise."""
     dataset = digit_mixture(samples=5000)
     assert (dataset.name, dataset.shape, len(dataset.space)) == ("digit_mixture", (784,), 10)
     x, _ = everything(dataset)
@@ -263,7 +263,10 @@ def test_the_seed_is_everything(make):
         (lambda: digit_mixture((1, 1)), "each once. Got (1, 1)."),
         (lambda: digit_mixture([10]), "each once. Got [10]."),
         (lambda: digit_mixture(noise=float("nan")), "`noise` is a variance: it must be finite and not negative."),
-        (lambda: moving_digit(MIXING), "`mixing` must have two rows, one for the way to the right and one for the way"),
+        (
+            lambda: moving_digit(MIXING),
+            "`mixing` must have two rows, one for the shift to the right and one for the shift",
+        ),
         (lambda: moving_digit(digit=10), "`digit` must be one of 0 … 9. Got 10."),
         (lambda: moving_digit(side=27), "`side` must be at least 28 pixels, to hold the digit. Got 27."),
         (lambda: circles(0), "`count` must be at least 1. Got 0."),

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from axiswise.data import Address, Source, data_folder, fashion_mnist, mnist, read_idx
-from axiswise.data._idx import Part, packed_idx
+from axiswise.data import data_folder, fashion_mnist, mnist
+from axiswise.data._idx import Part, packed_idx, read_idx
+from axiswise.data._sources import Address, Source
 from axiswise.errors import AxiswiseError
 
 MODULES = {name: importlib.import_module(f"axiswise.data.{name}") for name in ("mnist", "fashion_mnist")}
@@ -41,14 +42,14 @@ VALUES = idx(np.arange(12, dtype=np.uint8).reshape(3, 4))
 @pytest.mark.parametrize(
     ("name", "contents", "message"),
     [
-        ("a", b"", "must begin as an IDX file of unsigned bytes does .* Got nothing: it is another kind of file."),
+        ("a", b"", "must start like an IDX file of unsigned bytes .* Got nothing: it is another kind of file."),
         ("a", b"\x89PNG", "Got 89 50 4e 47: it is another kind of file."),
         ("a", b"\0\0\x0d\x01" + VALUES[4:], "Got 00 00 0d 01"),  # floats
         ("a", b"\0\0\x08\x00", "Got 00 00 08 00"),
-        ("a", VALUES[:9], "is truncated: it ends within its header. Fetch it again."),
-        ("a", VALUES[:-1], r"must hold 12 values, for its shape \(3, 4\). Got only 11: it is damaged."),
-        ("a", VALUES + b"!", r"must hold 12 values, for its shape \(3, 4\). Got more: it is damaged."),
-        ("a.gz", VALUES, r"is not a whole gzip file \(Not a gzipped file .*\). Fetch it again."),
+        ("a", VALUES[:9], "is truncated: it ends inside its header. Fetch it again."),
+        ("a", VALUES[:-1], r"must contain 12 values, for its shape \(3, 4\). Got only 11: it is damaged."),
+        ("a", VALUES + b"!", r"must contain 12 values, for its shape \(3, 4\). Got more: it is damaged."),
+        ("a.gz", VALUES, r"is not a complete gzip file \(Not a gzipped file .*\). Fetch it again."),
         ("a.gz", gzip.compress(VALUES)[:-9], "is truncated: its compressed contents end early. Fetch it again."),
     ],
     ids=["empty", "png", "floats", "no axes", "header", "short", "long", "not gzip", "cut gzip"],
@@ -66,7 +67,7 @@ def images(count: int) -> np.ndarray:
 
 @pytest.fixture
 def publish(tmp_path, monkeypatch):
-    """Stands small files in for the published ones."""
+    """Replaces the published files by small ones."""
     monkeypatch.setenv("AXISWISE_DATA", str(tmp_path / "data"))
 
     def source(filename: str, values: np.ndarray) -> Source:
@@ -112,7 +113,7 @@ def test_only_the_files_of_the_part_are_fetched(publish, tmp_path):
 @pytest.mark.parametrize(
     ("train", "message"),
     [
-        ((images(2), np.array([0, 10])), "train-labels.gz must hold labels from 0 to 9. Got 10."),
+        ((images(2), np.array([0, 10])), "train-labels.gz must contain labels from 0 to 9. Got 10."),
         ((images(2), np.array([0])), "train-labels.gz must label 2 images. Got 1 labels."),
         (
             (images(2)[:, :20], np.array([0, 1])),

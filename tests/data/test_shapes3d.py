@@ -141,7 +141,7 @@ def march(shape, size, origin, direction, limit=60.0):
 def test_rays_meet_what_marching_along_them_meets(shape):
     scale, orientation = 6, 3
     size, angle = 0.75 + 6 / 14, np.deg2rad(30 - 60 * orientation / 14)
-    rays = scene_module.seen(SCENE, scale, shape, orientation, samples=1)
+    rays = scene_module.cast_rays(SCENE, scale, shape, orientation, samples=1)
     forward = np.array([np.sin(angle), np.cos(angle), 0])
     origin = -10 * forward + [0, 0, SCENE.camera_height]
     rows, columns = np.divmod(np.arange(4096), 64)
@@ -182,7 +182,7 @@ def test_rays_meet_what_marching_along_them_meets(shape):
 
 
 def test_the_room_is_a_box_seen_through_a_pinhole():
-    rays = scene_module.seen(SCENE, 0, None, 2, samples=1)
+    rays = scene_module.cast_rays(SCENE, 0, None, 2, samples=1)
     on = {material: rays.point[rays.material == material] for material in range(5)}
     np.testing.assert_allclose(on[scene_module.FLOOR][:, 2], 0, atol=1e-9)
     np.testing.assert_allclose(on[scene_module.BACK][:, 1], SCENE.wall_distance, atol=1e-9)
@@ -272,7 +272,7 @@ def folders(tmp_path, monkeypatch):
 
 @pytest.fixture
 def quick(folders, monkeypatch):
-    """Stands flat planes in for those that take long to cast."""
+    """Replaces the planes, which take long to cast, by flat ones."""
     calls = itertools.count()
 
     def flat(scene, tables, scale, shape, orientation):
@@ -339,7 +339,7 @@ def original(folders, monkeypatch):
     monkeypatch.setattr(MODULE, "CHUNK", 5)  # so that the last chunk is not full
     file = folders / "data" / "shapes3d" / "3dshapes.h5"
     file.parent.mkdir(parents=True)
-    file.write_bytes(b"stands for an HDF5 file")
+    file.write_bytes(b"in place of an HDF5 file")
 
     def put(archive):
         def opened(path, mode):
@@ -366,7 +366,7 @@ def test_reads_the_original_where_it_is(original):
     assert len(list(cache.iterdir())) == 1
 
 
-def test_h5py_is_asked_for_by_name(original, monkeypatch):
+def test_a_missing_h5py_is_named(original, monkeypatch):
     original(small_archive())
     monkeypatch.setitem(sys.modules, "h5py", None)  # as if not installed
     with pytest.raises(AxiswiseError, match=r"3dshapes.h5 needs h5py. Got .*Install it with `pip install"):

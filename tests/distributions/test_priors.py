@@ -282,7 +282,7 @@ def test_mixture_is_normalised_and_so_are_its_marginals(prior):
 
 
 def test_mixture_samples_follow_it_in_every_direction():
-    """A projection of the mixture is the mixture of the projections, so this sees how latents depend on each other."""
+    """A projection of the mixture is the mixture of the projections, so this tests the dependence of latents."""
     drawn = draws(THREE)
     for direction in doubles(5, 2, seed=18).numpy():
         scales = np.sqrt(np.array(THREE.variances) @ direction**2)

@@ -7,8 +7,8 @@ from torch.nn import functional
 
 from axiswise.distributions import Bernoulli, Diagonal, Gaussian, Parameters
 from axiswise.errors import AxiswiseError
-from axiswise.models import MLP, VAE, Conv64, Network, Networks, conv64, dcgan64, linear, mlp
-from axiswise.models.vae import as_shape, check_sizes, pixels
+from axiswise.models import MLP, VAE, Architecture, Conv64, Networks, conv64, dcgan64, linear, mlp
+from axiswise.models._sizes import as_shape, check_sizes, pixels
 
 
 def count(module: nn.Module) -> int:
@@ -36,7 +36,7 @@ MODELS = {
     "linear on images": linear((2, 3, 4), 5),
     "mlp": mlp(6, 2),
     "mlp on images": mlp((1, 8, 8), 3, encoder=(7,), decoder=(6, 5), activation=(nn.ReLU, nn.Tanh)),
-    "mlp with one linear half": mlp(6, 2, encoder=()),
+    "mlp with a linear encoder": mlp(6, 2, encoder=()),
     "conv64": conv64(),
     "conv64 in colour": conv64(3, latents=1),
     "conv64 of the reference implementation": conv64(late_kernel=2),
@@ -48,7 +48,7 @@ MODELS = {
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_encodes_and_decodes_observations(model):
-    assert isinstance(model.network, Network)
+    assert isinstance(model.network, Architecture)
     networks = Networks(model, model.modules())
     q = networks.encode(torch.zeros(5, *model.shape))
     assert isinstance(q, Parameters)

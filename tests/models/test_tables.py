@@ -32,7 +32,7 @@ def count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-# The tables, as printed: hidden widths and activation of either half, number of latents, and numbers of an observation.
+# The tables, as printed: hidden widths and activations of encoder and decoder, latents, and values of an observation.
 DENSE = {
     "rolinek2019 S3 dSprites": (
         mlp((1, 64, 64), 5, encoder=(1200, 1200), decoder=(1200, 1200, 1200), activation=(nn.ReLU, nn.Tanh)),
@@ -72,8 +72,11 @@ DENSE = {
 @pytest.mark.parametrize(("model", "encoder", "decoder", "ends"), DENSE.values(), ids=DENSE)
 def test_dense_tables(model, encoder, decoder, ends):
     latents, numbers = ends
-    for name, half, first, last in (("encoder", encoder, numbers, 2 * latents), ("decoder", decoder, latents, numbers)):
-        hidden, activation = half
+    for name, layers, first, last in (
+        ("encoder", encoder, numbers, 2 * latents),
+        ("decoder", decoder, latents, numbers),
+    ):
+        hidden, activation = layers
         module = model.modules()[name]
         line = [first, *hidden, last]
         assert widths(module) == list(pairwise(line))

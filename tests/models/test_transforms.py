@@ -33,13 +33,13 @@ def orthogonal(latents: int, seed: int = 0) -> torch.Tensor:
     return torch.linalg.qr(doubles(latents, latents, seed=seed)).Q
 
 
-def halves(model: models.VAE) -> Networks:
+def networks_of(model: models.VAE) -> Networks:
     torch.manual_seed(0)
     return Networks(model, {name: module.double() for name, module in model.modules().items()})
 
 
 def pair(model: models.VAE):
-    networks = halves(model)
+    networks = networks_of(model)
     return networks.encode, networks.decode
 
 
@@ -133,7 +133,7 @@ def test_changes_compose_to_their_product():
 )
 def test_changed_weights_are_the_same_model(model):
     """Mean head × √β, log-variances + log β, the decoder's first layer ÷ √β; and R before and Rᵀ after."""
-    networks, beta, rotation = halves(model), 3.0, orthogonal(model.latents)
+    networks, beta, rotation = networks_of(model), 3.0, orthogonal(model.latents)
     x, z = doubles(4, *model.shape, seed=1), doubles(4, model.latents, seed=2)
     scaled, turned = (
         change((networks.encode, networks.decode), by)
@@ -191,16 +191,16 @@ def test_a_trained_member_and_a_whole_population_are_models(population):
 
 
 def test_the_decoders_own_options_are_passed_on():
-    seen = []
+    options = []
 
     def decode(z, *, raw=False):
-        seen.append(raw)
+        options.append(raw)
         return z
 
     changed = scale_latents((lambda x: x, decode), 4.0)
     changed.decoder(torch.ones(1, 2))
     changed.decoder(torch.ones(1, 2), raw=True)
-    assert seen == [False, True]
+    assert options == [False, True]
 
 
 def test_jacobians_of_a_rotated_decoder_are_rotated(population):
@@ -212,7 +212,7 @@ def test_jacobians_of_a_rotated_decoder_are_rotated(population):
 
 
 def test_gradients_reach_weights_through_the_change():
-    networks = halves(mlp(5, 3, encoder=(4,), decoder=(4,)))
+    networks = networks_of(mlp(5, 3, encoder=(4,), decoder=(4,)))
     weights = tuple(networks["encoder"].parameters())
     x, target = doubles(6, 5, seed=1), doubles(3, 3, seed=3)
     rotation = orthogonal(3)
@@ -246,10 +246,10 @@ def test_types_follow_the_model():
         (lambda m: scale_latents(m, torch.tensor([1.0, math.nan])), r"Got \[1\.0, nan\]\."),
         (
             lambda m: rotate_latents(m, 1.1 * torch.eye(2)),
-            r"orthogonal, RᵀR = I\. Got a matrix that misses it by 0\.21",
+            r"orthogonal, RᵀR = I\. Got a matrix that deviates by 0\.21",
         ),
-        (lambda m: rotate_latents(m, math.nan * torch.eye(2)), r"misses it by nan\. torch\.linalg\.qr\(matrix\)\.Q is"),
-        (lambda m: rotate_latents(m, orthogonal(2) + 1e-9), r"misses it by .*e-09"),
+        (lambda m: rotate_latents(m, math.nan * torch.eye(2)), r"deviates by nan\. torch\.linalg\.qr\(matrix\)\.Q is"),
+        (lambda m: rotate_latents(m, orthogonal(2) + 1e-9), r"deviates by .*e-09"),
     ],
 )
 def test_refuses_what_is_no_change_of_coordinates(change, message):

@@ -14,7 +14,7 @@ from axiswise.distributions import Bernoulli, Gaussian
 from axiswise.errors import AxiswiseError
 from axiswise.models import Networks, linear, mlp
 from axiswise.objectives import Batch, BetaVAE, Draw, Objective, Terms, Trainable
-from axiswise.objectives.terms import elbo
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.schedules import Cosine, Linear
 
 STEP = torch.zeros((), dtype=torch.float64)
@@ -81,8 +81,8 @@ def test_beta_means_beta(model):
 def test_beta_means_beta_whatever_the_images_size():
     """Twice the pixels, twice the reconstruction, the same divergence; twice the samples, the same of both."""
     networks, batch, draws = setting(linear(3, 2))
-    once = elbo(networks, batch.x, draws["noise"])
-    repeated = elbo(networks, batch.x.repeat(2, 1), draws["noise"].repeat(2, 1))
+    once = elbo_terms(networks, batch.x, draws["noise"])
+    repeated = elbo_terms(networks, batch.x.repeat(2, 1), draws["noise"].repeat(2, 1))
     torch.testing.assert_close(repeated.reconstruction, once.reconstruction, rtol=1e-12, atol=0.0)
     torch.testing.assert_close(repeated.kl, once.kl, rtol=1e-12, atol=0.0)
     wide = Networks(
@@ -92,7 +92,7 @@ def test_beta_means_beta_whatever_the_images_size():
             "decoder": lambda z: networks["decoder"](z).repeat(1, 2),
         },
     )
-    doubled = elbo(wide, batch.x.repeat(1, 2), draws["noise"])
+    doubled = elbo_terms(wide, batch.x.repeat(1, 2), draws["noise"])
     torch.testing.assert_close(doubled.reconstruction, 2.0 * once.reconstruction, rtol=1e-12, atol=0.0)
     assert torch.equal(doubled.kl, once.kl)
 
@@ -108,13 +108,13 @@ def test_reconstruction_is_unbiased():
     squares = (batch.x - q.mean @ weight.T - bias).square().sum(1) + q.variance @ weight.square().sum(0)
     expected = 0.5 * squares.mean() + 1.5 * math.log(2.0 * math.pi)
     signs = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=2)), dtype=torch.float64)
-    estimates = [elbo(networks, batch.x, sign.expand(len(batch.x), 2)).reconstruction for sign in signs]
+    estimates = [elbo_terms(networks, batch.x, sign.expand(len(batch.x), 2)).reconstruction for sign in signs]
     torch.testing.assert_close(torch.stack(estimates).mean(), expected, rtol=1e-12, atol=0.0)
 
 
 def test_terms_carry_what_they_were_computed_from():
     networks, batch, draws = setting(MODELS["sharp"])
-    terms = elbo(networks, batch.x, draws["noise"])
+    terms = elbo_terms(networks, batch.x, draws["noise"])
     q = networks.encode(batch.x)
     assert torch.equal(terms.posterior.mean, q.mean)
     assert torch.equal(terms.sample, q.sample(draws["noise"]))
@@ -125,15 +125,15 @@ def test_terms_carry_what_they_were_computed_from():
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_gradients_are_those_of_finite_differences(model):
     networks, batch, draws = setting(model, count=3)
-    names = [(half, name) for half, module in networks.modules.items() for name, _ in module.named_parameters()]
-    weights = tuple(networks[half].get_parameter(name).detach().clone().requires_grad_() for half, name in names)
+    names = [(role, name) for role, module in networks.modules.items() for name, _ in module.named_parameters()]
+    weights = tuple(networks[role].get_parameter(name).detach().clone().requires_grad_() for role, name in names)
 
     def loss(*weights: torch.Tensor) -> torch.Tensor:
-        own = {half: {} for half in networks.modules}
-        for (half, name), weight in zip(names, weights, strict=True):
-            own[half][name] = weight
+        own = {role: {} for role in networks.modules}
+        for (role, name), weight in zip(names, weights, strict=True):
+            own[role][name] = weight
         bound = {
-            half: lambda rows, half=half: functional_call(networks[half], own[half], rows) for half in networks.modules
+            role: lambda rows, role=role: functional_call(networks[role], own[role], rows) for role in networks.modules
         }
         return BetaVAE(0.7).loss(Networks(model, bound), batch, draws, STEP).total
 

@@ -131,15 +131,15 @@ def test_factor_vae_is_the_density_ratio_trick():
 def test_factor_vae_permutes_each_latent_over_the_batch():
     """Not within a row, as one peer does: a column keeps its values, and rows mix."""
     objective = FactorVAE()
-    networks, seen = networks_of(objective, linear(3, LATENTS)), []
+    networks, inputs = networks_of(objective, linear(3, LATENTS)), []
 
     def spy(z):
-        seen.append(z)
+        inputs.append(z)
         return torch.zeros(len(z), 2, dtype=z.dtype)
 
     spied = Networks(networks.model, {**networks.modules, "discriminator": spy})
     objective.loss(spied, BATCH, draws_of(objective), STEP)
-    joint, product = seen[1].chunk(2)
+    joint, product = inputs[1].chunk(2)
     for latent in range(LATENTS):
         assert torch.equal(joint[:, latent].sort().values, product[:, latent].sort().values)
     assert not torch.equal(joint, product)

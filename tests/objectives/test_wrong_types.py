@@ -1,4 +1,4 @@
-"""What a caller sees who passes the wrong type.
+"""The errors for arguments of the wrong type.
 
 The test run checks every signature and would answer first, so these calls are made in a process without that check, as
 callers have it.

@@ -102,7 +102,7 @@ def pytorchs(member: Optimizer, start: torch.Tensor, noise: torch.Tensor) -> tor
     if isinstance(member, Adam):
         optimizer = torch.optim.Adam([parameters], amsgrad=member.amsgrad)
     elif isinstance(member, SGD):
-        optimizer = torch.optim.SGD([parameters], momentum=0.5, nesterov=member.nesterov)  # its check wants a momentum
+        optimizer = torch.optim.SGD([parameters], momentum=0.5, nesterov=member.nesterov)  # its check needs a momentum
     else:
         optimizer = torch.optim.Adagrad([parameters])
     for step in range(len(noise)):
@@ -261,7 +261,7 @@ def test_first_step_of_adam_is_the_rate():
 
 @pytest.mark.parametrize("optimizer", EVERY, ids=repr)
 def test_keeps_the_protocol(optimizer):
-    """State has the parameters' shape and type, and updates happen where the tensors lie."""
+    """State has the parameters' shape and type, and updates happen in place."""
     assert isinstance(optimizer, Optimizer)
     parameters = torch.ones(3, WEIGHTS)
     state = optimizer.start(parameters)

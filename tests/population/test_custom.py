@@ -13,10 +13,11 @@ from torch.nn import functional
 from axiswise import data, grid, load, models, objectives, optimizers, train
 from axiswise.distributions import Bernoulli, Full
 from axiswise.errors import AxiswiseError
-from axiswise.models import VAE, Custom, SelfInitialised, custom, factory_name
+from axiswise.models import VAE, Custom, SelfInitialised, custom
+from axiswise.models.custom import factory_name
 from axiswise.numerics import integers, normal
 from axiswise.objectives import Terms, Trainable
-from axiswise.objectives.terms import elbo
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.population import Member, Population, cohorts
 from axiswise.population import _cohort as cohort
 from axiswise.population import _trainer as loop
@@ -141,7 +142,7 @@ class WithScorer:
         return objectives.BetaVAE().draws(batch, latents)
 
     def loss(self, networks, batch, draws, step):
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         return Terms(terms.reconstruction + networks["scorer"](terms.sample).square().mean(), {})
 
 
@@ -428,12 +429,12 @@ REFUSED = {
     with_random_slopes: r"Got RReLU\(.*\) at encoder\.1\. Remove it",
     with_noise: r"must not draw random numbers of their own\. Got encoder, whose forward pass does\. Remove that;",
     with_functional_dropout: r"must not draw random numbers of their own\. Got decoder, whose forward pass does\.",
-    too_narrow: r"The encoder of too_narrow must turn shape \(2, 3\) into a tensor of shape \(2, 4\), which the "
+    too_narrow: r"The encoder of too_narrow must map shape \(2, 3\) to a tensor of shape \(2, 4\), which the "
     r"posterior reads\. Got \(2, 2\)\.",
-    too_wide: r"The decoder of too_wide must turn shape \(2, 2\) into a tensor of shape \(2, 3\), which the likelihood "
+    too_wide: r"The decoder of too_wide must map shape \(2, 2\) to a tensor of shape \(2, 3\), which the likelihood "
     r"reads\. Got \(2, 6\)\.",
     another_shape: r"The encoder of another_shape must take a tensor of shape \(2, 3\)\. Got RuntimeError: .*mat1 and",
-    two_tensors: r"The encoder of two_tensors must turn shape .* into a tensor of shape \(2, 4\), .*\. Got tuple\.",
+    two_tensors: r"The encoder of two_tensors must map shape .* to a tensor of shape \(2, 4\), .*\. Got tuple\.",
     alone: r"alone must return a pair of torch\.nn\.Modules, encoder and decoder\. Got Linear",
     functions: r"functions must return a pair of torch\.nn\.Modules, encoder and decoder\. Got tuple",
     always_the_same: r"always_the_same must build fresh modules at every call.* Got an encoder that is the same object",

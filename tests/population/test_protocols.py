@@ -14,7 +14,7 @@ from axiswise.distributions import Diagonal, Gaussian, StandardNormal
 from axiswise.models import VAE
 from axiswise.numerics import integers, normal, uniform
 from axiswise.objectives import Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.population import Member
 from axiswise.schedules import Hyperparameter
 
@@ -37,7 +37,7 @@ class Adversarial:
         return {"noise": Draw((batch, latents)), "order": Draw((batch, latents), uniform=True)}
 
     def loss(self, networks, batch, draws, step):
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         code = terms.sample
         real = networks["discriminator"](code).mean()
         # Nothing is detached: it is the step that keeps either loss from moving the other's weights.

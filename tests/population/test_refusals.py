@@ -8,7 +8,7 @@ import torch
 from axiswise import data, distributions, models, objectives, train
 from axiswise.errors import AxiswiseError
 from axiswise.objectives import Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.population import Member
 
 
@@ -70,7 +70,7 @@ class Careless:
         return {"noise": Draw((batch, latents))}
 
     def loss(self, networks, batch, draws, step):
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         total = terms.reconstruction + terms.kl
         if self.what == "draws":
             total = total + torch.randn_like(total)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from axiswise import scores
 from axiswise.errors import AxiswiseError
-from axiswise.scores import Change, declaration
+from axiswise.scores import Invariance, declaration
 
 CATALOGUE = [value for name in scores.__all__ if declaration(value := getattr(scores, name)) is not None]
-CHANGES = get_args(Change)
+CHANGES = get_args(Invariance)
 SIZES = (4, 5, 3)
 
 every_score = pytest.mark.parametrize("score", CATALOGUE, ids=lambda function: function.__name__)

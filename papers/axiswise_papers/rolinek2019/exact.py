@@ -26,7 +26,7 @@ from axiswise.analytic import (
     sample_covariance,
     solve_noise_allocation,
 )
-from axiswise.data import embedding, synth_linear, synth_nonlinear
+from axiswise.data import synth_linear, synth_linear_matrix, synth_nonlinear
 from axiswise.distributions import (
     Diagonal,
     DiagonalParameters,
@@ -320,7 +320,7 @@ def data() -> Iterator[Finding]:
     """
     rotation = Rotation.from_rotvec(np.deg2rad(45) * np.array([1, -1, 1]) / np.sqrt(3)).as_matrix()
     expected = rotation @ np.array([[2, 0], [0, 1], [0, 0]])
-    yield within("Synth. Lin.: embedding", np.abs(embedding(2.0).numpy() - expected).max(), 1e-15)
+    yield within("Synth. Lin.: embedding", np.abs(synth_linear_matrix(2.0).numpy() - expected).max(), 1e-15)
     for name, dataset, width in (("Synth. Lin.", synth_linear(), 3), ("Synth. Non-Lin.", synth_nonlinear(), 6)):
         everything = torch.arange(len(dataset))
         x, square = dataset.x(everything).double().numpy(), dataset.factors(everything).numpy()

@@ -1,9 +1,8 @@
-"""Exact theory: optima of linear models, bounds and theorems, against which training and geometry are tested.
+"""Exact theory: optima of linear models, bounds and theorems, the reference of tests of training and geometry.
 
-Everything here is float64 unless given otherwise, takes any leading axes (problems, values of β) and draws nothing.
+Functions compute in float64, accept any leading axes (problems, values of β) and are deterministic.
 """
 
-from axiswise.analytic import maps
 from axiswise.analytic.annealed_elbo import AnnealedELBO, annealed_elbo
 from axiswise.analytic.annealed_prior import Annealed, annealed, log_normaliser
 from axiswise.analytic.beta_vae_optimum import beta_vae_optimum, numerical_optimum
@@ -17,7 +16,14 @@ from axiswise.analytic.linear_gaussian import (
     linear_posterior,
     mean_log_likelihood,
 )
-from axiswise.analytic.maps import Polar, Rotated, Separable, Stereographic
+from axiswise.analytic.linear_terms import (
+    LinearTerms,
+    beta_objective,
+    reconstruction_and_kl,
+    signed_permutations,
+    terms,
+)
+from axiswise.analytic.maps import Inversion, Polar, Rotated, Separable, Shear, SmoothMap, Stereographic
 from axiswise.analytic.noise_allocation import (
     NoiseAllocation,
     allocation_bound,
@@ -43,7 +49,6 @@ from axiswise.analytic.principal_directions import (
     sample_covariance,
     stochastic_loss,
 )
-from axiswise.analytic.terms import LinearTerms, beta_objective, reconstruction_and_kl, signed_permutations, terms
 
 __all__ = [
     "PPCA",
@@ -51,6 +56,7 @@ __all__ = [
     "Annealed",
     "AnnealedELBO",
     "DirectionAlignment",
+    "Inversion",
     "LinearGaussian",
     "LinearPosterior",
     "LinearSample",
@@ -62,6 +68,8 @@ __all__ = [
     "PrincipalDirections",
     "Rotated",
     "Separable",
+    "Shear",
+    "SmoothMap",
     "Spectrum",
     "Stereographic",
     "adapted_noise_objective",
@@ -79,7 +87,6 @@ __all__ = [
     "latent_scale",
     "linear_posterior",
     "log_normaliser",
-    "maps",
     "mean_log_likelihood",
     "noise_allocation",
     "numerical_optimum",

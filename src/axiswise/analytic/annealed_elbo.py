@@ -1,4 +1,4 @@
-r"""The objective of a β-VAE taken apart: the ELBO of an annealed prior, and a reward for the encoder's entropy."""
+r"""The objective of a β-VAE as the ELBO of an annealed prior and a reward for the encoder's entropy."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,23 @@ from axiswise.shapes import Float, Tensor
 
 
 class AnnealedELBO(NamedTuple):
-    """The objective of a β-VAE, to be maximised, and its parts; in nats."""
+    """The objective of a β-VAE, to be maximised, and its parts; in nats.
+
+    Example:
+        >>> from axiswise.distributions import DiagonalParameters
+        >>> q = DiagonalParameters(torch.ones(2), torch.zeros(2))
+        >>> annealed_elbo(torch.tensor(-3.0), q, q.mean, StandardNormal(), beta=4.0).entropy.item()
+        2.8378...
+    """
 
     objective: Float[Tensor, "..."]
     """L_β, the sum of the ELBO, β − 1 times the entropy, and the logarithm of the normaliser."""
     elbo: Float[Tensor, "..."]
     """The ELBO with the annealed prior f_β in place of p."""
     entropy: Float[Tensor, "..."]
-    """H(q) of the posterior: what β rewards besides."""
+    """H(q) of the posterior, which β rewards."""
     log_normaliser: Float[Tensor, "..."]
-    """Log F_β, which neither encoder nor decoder changes."""
+    """Log F_β, which depends on neither encoder nor decoder."""
 
 
 def annealed_elbo(
@@ -36,9 +43,9 @@ def annealed_elbo(
         = \underbrace{\mathbb E_q \log p(x|z) - \mathrm{KL}(q \,\|\, f_\beta)}_{\text{ELBO}}
         + (\beta - 1) H(q) + \log F_\beta, \qquad f_\beta = p^\beta / F_\beta
 
-    The left side is the negative loss of `BetaVAE`, and the two agree sample by sample: for Gaussian priors all terms
-    are closed forms, and `sample` is not used; for others divergence and entropy are both taken at `sample`, as the
-    prior's own estimate of KL(q ‖ p) is.
+    The left side is the negative loss of `BetaVAE`, and both sides agree for each sample. For Gaussian priors all terms
+    are closed forms, and `sample` is not used. For others, divergence and entropy are both estimated at `sample`, like
+    the prior's own estimate of KL(q ‖ p).
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -48,7 +55,7 @@ def annealed_elbo(
         log_likelihood: E log p(x | z) under q, or its value at `sample`.
         posterior: Parameters of q(z | x), any leading axes.
         sample: A draw of each posterior.
-        prior: The prior p, one of `log_normaliser`.
+        prior: The prior p, one that `log_normaliser` supports.
         beta: β, positive; a tensor broadcasts against the leading axes.
 
     Example:
@@ -58,7 +65,7 @@ def annealed_elbo(
         >>> round(parts.objective.item(), 5), round(parts.elbo.item(), 5)  # KL(q ‖ p) = 1
         (-7.0, -8.61371)
     """
-    own = posterior.log_density(sample)  # first, since a posterior without a density says so here
+    own = posterior.log_density(sample)  # first, because it raises for a posterior without a density
     if isinstance(prior, StandardNormal | Anisotropic):
         entropy = normal_entropy(posterior.log_variance).sum(-1) - posterior.total_correlation
     else:

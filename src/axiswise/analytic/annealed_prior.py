@@ -1,4 +1,4 @@
-r"""Annealed priors: what the β of a β-VAE does to the prior, :math:`p(z)^\beta` made a density again."""
+r"""Annealed priors: the effect of the β of a β-VAE on the prior, :math:`p(z)^\beta` normalised."""
 
 import math
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
 
 NODES = 16  # of the Gauss–Legendre rule on each panel
-TAIL = 45.0  # how far, in nats below its largest value, the integrand is followed
-SETTLED = 1e-12  # by how much halving a panel may change its share; the halves, which are kept, err by far less
-ROUNDS = 60  # of halving, far more than any mixture takes
+TAIL = 45.0  # depth, in nats below its largest value, to which the integrand is followed
+CONVERGED = 1e-12  # largest change of a panel's share when it is bisected; the two parts err by far less
+ROUNDS = 60  # of bisection, far more than any mixture needs
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,12 @@ class Annealed:
     Arguments:
         prior: The prior p.
         beta: β.
+
+    Example:
+        >>> from axiswise.distributions import DiagonalParameters
+        >>> q = DiagonalParameters(torch.zeros(2), torch.full((2,), -math.log(4.0)))
+        >>> annealed(StandardNormal(), beta=4.0).kl(q, q.mean).item()  # f_β is N(0, I / 4), like q
+        0.0
     """
 
     prior: Prior
@@ -48,8 +54,8 @@ class Annealed:
     def kl(self, posterior: Parameters, sample: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:
         """KL(q ‖ f_β): in closed form for Gaussian priors, otherwise estimated at `sample`, a draw of q.
 
-        A Gaussian prior is annealed by dividing its latents by √β, so that the divergence is the one from the prior
-        itself after multiplying those of q by √β (mathieu2019, corollary 1).
+        Annealing a Gaussian prior divides its latents by √β. So the divergence equals that from the prior itself, with
+        the latents of q multiplied by √β (mathieu2019, corollary 1).
         """
         if not isinstance(self.prior, StandardNormal | Anisotropic):
             return posterior.log_density(sample) - self.log_density(sample)
@@ -59,13 +65,13 @@ class Annealed:
 
 
 def annealed(prior: Prior, beta: float | int | Float[Tensor, "..."]) -> Annealed:
-    r"""The prior raised to the power β and normalised: the prior that a β-VAE has in effect.
+    r"""Returns the prior raised to the power β and normalised: the effective prior of a β-VAE.
 
     .. math:: f_\beta(z) = \frac{p(z)^\beta}{F_\beta}, \qquad F_\beta = \int p(z)^\beta\, dz
 
-    A larger β draws the prior towards its modes. For densities :math:`\propto \exp(-|z/a|^k)`, Gaussians (k = 2) among
-    them, that is a change of scale and nothing else: a becomes :math:`a\, \beta^{-1/k}`. A Student-t stays one, of
-    other degrees of freedom ν′ = β (ν + 1) − 1 and scale :math:`\sqrt{\nu/\nu'}`. Mixtures and sparse priors change
+    A larger β concentrates the prior at its modes. For densities :math:`\propto \exp(-|z/a|^k)`, such as Gaussians
+    (k = 2), this is only a change of scale: a becomes :math:`a\, \beta^{-1/k}`. A Student-t stays a Student-t, with
+    degrees of freedom ν′ = β (ν + 1) − 1 and scale :math:`\sqrt{\nu/\nu'}`. Mixtures and sparse priors change
     their form.
 
     References:
@@ -73,7 +79,7 @@ def annealed(prior: Prior, beta: float | int | Float[Tensor, "..."]) -> Annealed
         theorem 1.
 
     Arguments:
-        prior: The prior p, one of `log_normaliser`.
+        prior: The prior p, one that `log_normaliser` supports.
         beta: β, positive; a tensor broadcasts against the leading axes of z.
 
     Example:
@@ -89,7 +95,7 @@ def annealed(prior: Prior, beta: float | int | Float[Tensor, "..."]) -> Annealed
 def log_normaliser(
     prior: Prior, beta: float | int | Float[Tensor, "*b"], latents: int | None = None
 ) -> Float[Tensor, "..."]:
-    r"""The logarithm of the integral that normalises an annealed prior, in float64.
+    r"""Returns the logarithm of the integral that normalises an annealed prior, in float64.
 
     .. math:: \log F_\beta = \log \int p(z)^\beta\, dz
 
@@ -110,7 +116,7 @@ def log_normaliser(
     Arguments:
         prior: The prior p: StandardNormal, Anisotropic, StudentT, Sparse, or a Mixture of independent latents.
         beta: β, positive; of any shape. Gradients with respect to it are exact.
-        latents: Number of latents, where the prior does not say it itself.
+        latents: Number of latents, if the prior does not define it.
 
     Example:
         >>> from axiswise.distributions import StandardNormal
@@ -122,7 +128,7 @@ def log_normaliser(
     count = _latents(prior, latents)
     match prior:
         case StandardNormal() | Anisotropic():
-            device = getattr(getattr(prior, "logits", None), "device", beta.device)  # learned logits lie somewhere
+            device = getattr(getattr(prior, "logits", None), "device", beta.device)  # that of learned logits, if any
             at_mode = prior.log_density(torch.zeros(count, dtype=torch.float64, device=device))
             return (beta - 1.0) * at_mode - 0.5 * count * beta.log()
         case StudentT():
@@ -163,7 +169,7 @@ Marginal = tuple[tuple[tuple[float, float], float], ...]
 
 
 def _independent(prior: Mixture) -> list[Marginal]:
-    """The mixtures of the single latents, where the mixture is their product.
+    """The mixtures of the single latents, if the mixture is their product.
 
     Components of Gaussian mixtures are identifiable, so the product of the marginals is the mixture if and only if its
     components are all combinations of theirs, with the products of their weights.
@@ -215,7 +221,7 @@ class Components(NamedTuple):
 def _integrated(mixture: Components, beta: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
     """Log ∫ p(z)^β dz of a mixture on the line.
 
-    Panels are halved until no β sees a difference. Then nothing depends on β but the integrand, so that the result can
+    Panels are bisected until the result converges for every β. Then only the integrand depends on β, so the result can
     be differentiated by it.
     """
     flat = beta.reshape(-1)
@@ -231,19 +237,19 @@ def _edges(mixture: Components, beta: Float[Tensor, " b"]) -> Float[Tensor, " e"
     marks = torch.cat([mixture.means, mixture.means - mixture.scales, mixture.means + mixture.scales])
     ends = torch.stack([mixture.means.min() - reach, mixture.means.max() + reach])
     edges = torch.cat([marks, ends]).unique()
-    tolerance = SETTLED * (1.0 + beta[:, None])  # rounding of β log p grows with β
+    tolerance = CONVERGED * (1.0 + beta[:, None])  # rounding of β log p grows with β
     for _ in range(ROUNDS):
         low, high = edges[:-1], edges[1:]
         middle = 0.5 * (low + high)
         whole = _panels(mixture, beta, low, high)
-        halves = torch.logaddexp(_panels(mixture, beta, low, middle), _panels(mixture, beta, middle, high))
-        total = halves.logsumexp(-1, keepdim=True)
-        rough = ((whole - total).exp() - (halves - total).exp()).abs() > tolerance
+        bisected = torch.logaddexp(_panels(mixture, beta, low, middle), _panels(mixture, beta, middle, high))
+        total = bisected.logsumexp(-1, keepdim=True)
+        rough = ((whole - total).exp() - (bisected - total).exp()).abs() > tolerance
         if not bool(rough.any()):
             return torch.cat([edges, middle]).sort().values
         edges = torch.cat([edges, middle[rough.any(0)]]).sort().values
     raise AxiswiseError(
-        f"The integral of the mixture to the power β did not settle after {ROUNDS} halvings. Got β from "
+        f"The integral of the mixture to the power β did not converge after {ROUNDS} bisections. Got β from "
         f"{beta.min().item():g} to {beta.max().item():g}, and components at {mixture.means.tolist()}."
     )
 
@@ -272,7 +278,7 @@ def _latents(prior: Prior, latents: int | None) -> int:
     number = latents if own is None else own
     if number is None:
         raise AxiswiseError(
-            f"A {type(prior).__name__} prior does not say how many latents it is one of. Got no `latents`. Give their "
+            f"A {type(prior).__name__} prior does not define the number of latents. Got no `latents`. Give their "
             "number."
         )
     if None not in (own, latents) and own != latents:

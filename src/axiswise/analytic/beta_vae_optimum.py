@@ -8,17 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from axiswise.analytic._checks import Scalar, check_latents, positive, real
+from axiswise.analytic._covariance import covariance_eigen, shifted_gram
 from axiswise.analytic.fixed_decoder_optimum import fixed_decoder_optimum
-from axiswise.analytic.linear_gaussian import (
-    LinearVAE,
-    Scalar,
-    Spectrum,
-    check_latents,
-    covariance_eigen,
-    gram,
-    positive,
-    real,
-)
+from axiswise.analytic.linear_gaussian import LinearVAE, Spectrum
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal
 from axiswise.shapes import Array, Float, Num, Shaped, Tensor
@@ -28,7 +21,7 @@ EQUAL = 16  # eigenvalues count as equal if they differ by less than this, times
 
 
 def beta_vae_optimum(covariance: Num[Array, "... x x"], latents: int, beta: Scalar, noise: Scalar = 1.0) -> LinearVAE:
-    r"""Gives the linear VAE that maximises the β-objective on data of a given covariance, in closed form.
+    r"""Returns the linear VAE that maximises the β-objective on data of a given covariance, in closed form.
 
     .. math:: D = U_k (\Lambda_k - \beta\sigma^2 I)_+^{1/2}, \qquad
         W^\mu = (D^\top D + \beta\sigma^2 I)^{-1} D^\top, \qquad
@@ -38,13 +31,13 @@ def beta_vae_optimum(covariance: Num[Array, "... x x"], latents: int, beta: Scal
     :math:`W^\sigma` are 0. This is probabilistic PCA with noise βσ²: dividing the objective by β turns one into the
     other. A latent is active while its eigenvalue exceeds βσ²; otherwise its column of D is 0 and its variance 1.
 
-    What the closed form leaves open. Signs and order of the latents are free: here the largest eigenvalue comes first,
-    and a column's entry of largest magnitude is positive. If an eigenvalue that is in use occurs more than once, any
-    rotation within its eigenspace is as good: `spectrum.free` marks such latents, and `spectrum.gaps` says how near
-    the others are to it. Where an eigenvalue is exactly βσ², its latent is off, and the objective is flat to third
-    order in it. Means are not part of the problem: for data of mean m add the decoder bias m and the encoder bias −Wμm.
+    The optimum is not unique. Signs and order of the latents are free: here the largest eigenvalue comes first, and a
+    column's entry of largest magnitude is positive. If an eigenvalue in use occurs more than once, any rotation within
+    its eigenspace is as good: `spectrum.free` marks such latents, and `spectrum.gaps` measures how close the others are
+    to this case. If an eigenvalue is exactly βσ², its latent is off, and the objective is flat to third order in it.
+    The data have mean 0: for mean m add the decoder bias m and the encoder bias −Wμm.
 
-    Differentiable in β and the noise where no eigenvalue is βσ², and in the covariance where eigenvalues differ, too.
+    It is differentiable in β and the noise if no eigenvalue is βσ², and also in the covariance if eigenvalues differ.
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eqs 21–23, which they solve
@@ -69,7 +62,9 @@ def beta_vae_optimum(covariance: Num[Array, "... x x"], latents: int, beta: Scal
     values = eigen.values[..., :latents]
     excess = values - level
     active = excess > _rounding(eigen.values.detach())
-    scales = torch.where(active, torch.where(active, excess, 1.0).sqrt(), 0.0)  # the inner one keeps gradients finite
+    scales = torch.where(
+        active, torch.where(active, excess, 1.0).sqrt(), 0.0
+    )  # the inner one prevents infinite gradients
     vae = fixed_decoder_optimum(eigen.vectors[..., :latents] * scales[..., None, :], beta, noise)
     return replace(vae, spectrum=_spectrum(eigen.values.detach(), active))
 
@@ -87,7 +82,7 @@ def _spectrum(eigenvalues: Float[Tensor, "... x"], active: Tensor) -> Spectrum:
 
 
 def _rounding(eigenvalues: Float[Tensor, "... x"]) -> Float[Tensor, "... 1"]:
-    """How far apart two eigenvalues may come out that are equal."""
+    """Largest computed difference of two eigenvalues that are equal."""
     return EQUAL * eigenvalues.shape[-1] * torch.finfo(eigenvalues.dtype).eps * eigenvalues[..., :1]
 
 
@@ -104,11 +99,11 @@ def numerical_optimum(
 ) -> LinearVAE:
     r"""Maximises the β-objective of a linear VAE over all its parameters, from random starts.
 
-    The way of the paper, and a check of the closed form, of which it knows nothing but that the best encoder of a given
-    decoder is that of `fixed_decoder_optimum`: the encoder follows the decoder, which moves from random values until
-    the gradient of eq 21 vanishes. Each problem and each start has its own trust region, in which a quadratic model is
-    maximised by conjugate gradients; the curvature is exact, so that saddles repel and the last steps converge
-    quadratically. Of several starts the best is returned. Latents come in any order and sign.
+    This is the method of the paper, and a check of the closed form. It uses only that `fixed_decoder_optimum` is the
+    best encoder of a given decoder. The decoder starts from random values and moves until the gradient of eq 21
+    vanishes. Each problem and each start has its own trust region, in which conjugate gradients maximise a quadratic
+    model. The curvature is exact, so saddles repel and the last steps converge quadratically. The best start is
+    returned, with latents in any order and sign.
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eq 21. The method: Steihaug,
@@ -121,9 +116,9 @@ def numerical_optimum(
         latents: Number of latents.
         beta: Weight β of the divergence; broadcasts against the leading axes of the covariance.
         noise: The variance σ² of the likelihood, not its standard deviation.
-        starts: How many random starts each problem gets.
+        starts: Number of random starts for each problem.
         seed: Seed of the starts.
-        steps: Most steps of the trust region.
+        steps: Largest number of steps of the trust region.
         tolerance: Stop when no entry of the gradient exceeds this, for data scaled to a mean variance of 1.
 
     Example:
@@ -131,7 +126,7 @@ def numerical_optimum(
         >>> [round(entry, 6) for entry in vae.decoder.abs().flatten().tolist()]
         [2.0, 0.0, 0.0]
     """
-    values = covariance_eigen(covariance).values  # only to refuse what is no covariance
+    values = covariance_eigen(covariance).values  # only to check that it is a covariance
     matrix = real("covariance", covariance)
     size = matrix.shape[-1]
     check_latents(latents, size)
@@ -148,7 +143,7 @@ def numerical_optimum(
     problems = matrix.detach().expand(*leading, size, size).reshape(-1, size, size).repeat(starts, 1, 1)
     unit = problems.diagonal(dim1=-2, dim2=-1).mean(-1)
     level = level.detach().expand(leading).reshape(-1).repeat(starts) / unit
-    problems = problems / unit[:, None, None]  # mean variance 1, so that radius and tolerance mean the same everywhere
+    problems = problems / unit[:, None, None]  # mean variance 1, so that radius and tolerance have one scale
     key = torch.tensor(seed, device=matrix.device)
     start = normal(key, "linear optimum", 0, (len(problems), size, latents), dtype=torch.float64) / size**0.5
     found, values = _maximised(problems, level, start, steps, tolerance)
@@ -162,7 +157,7 @@ class _Profile(NamedTuple):
     r"""The objective at its maximum over the encoder, as a function of the decoder, and its first two derivatives.
 
     With :math:`c = \beta\sigma^2`, :math:`K = (D^\top D + c I)^{-1}` and :math:`Q = D^\top \Sigma D`, eq 21 times σ²
-    is, but for constants, :math:`\tfrac12 ( \mathrm{tr}\, K Q - c \sum_j \log(\|d_j\|^2 + c) )`, with the gradient
+    is, up to constants, :math:`\tfrac12 ( \mathrm{tr}\, K Q - c \sum_j \log(\|d_j\|^2 + c) )`, with the gradient
     :math:`\Sigma D K - D K Q K - c\, d_j / (\|d_j\|^2 + c)`.
     """
 
@@ -176,7 +171,7 @@ def _profile(
     covariance: Float[Tensor, "b x x"], level: Float[Tensor, " b"], decoder: Float[Tensor, "b x z"]
 ) -> _Profile:
     spread = covariance @ decoder
-    inverse = torch.linalg.inv(gram(decoder, level))
+    inverse = torch.linalg.inv(shifted_gram(decoder, level))
     products = decoder.mT @ spread
     level = level[:, None]
     length = decoder.square().sum(-2) + level
@@ -204,9 +199,9 @@ def _maximised(
     steps: int,
     tolerance: float,
 ) -> tuple[Float[Tensor, "b x z"], Float[Tensor, " b"]]:
-    """Maximises the profile of every problem, each in a trust region of its own, until all gradients vanish."""
+    """Maximises the profile of every problem, each in its own trust region, until all gradients vanish."""
     decoder, values, radius = decoder.clone(), torch.empty_like(level), torch.ones_like(level)
-    left = torch.arange(len(level), device=level.device)  # problems that are not solved yet
+    left = torch.arange(len(level), device=level.device)  # unsolved problems
     for step in range(steps + 1):
         here = _profile(covariance[left], level[left], decoder[left])
         values[left] = here.value
@@ -222,7 +217,7 @@ def _maximised(
             )
         move, promised = _trust_region_step(here, radius[left], going)
         there = _profile(covariance[left], level[left], decoder[left] + move)
-        # Below the rounding of the objective a gain cannot be seen: there the model is trusted.
+        # Gains below the rounding of the objective cannot be measured: there the model is trusted.
         invisible = promised <= 64 * torch.finfo(level.dtype).eps * here.value.abs()
         ratio = torch.where(invisible, 1.0, (there.value - here.value) / promised.clamp(min=TINY))
         size, length = radius[left], _norm(move)
@@ -238,8 +233,8 @@ def _trust_region_step(
 ) -> tuple[Float[Tensor, "b x z"], Float[Tensor, " b"]]:
     """Steihaug's conjugate gradients for max ⟨g, s⟩ + ½ ⟨s, Hs⟩, ‖s‖ ≤ radius; the steps and the gains they promise.
 
-    A problem stops inside its region where its residual is small, and on the boundary where the path leaves the region
-    or the curvature turns positive.
+    A problem stops inside its region if its residual is small, and on the boundary if the path leaves the region or the
+    curvature is positive.
     """
     step, residual = torch.zeros_like(here.slope), here.slope
     direction, square = residual, _inner(residual, residual)
@@ -254,8 +249,8 @@ def _trust_region_step(
         along, across = _inner(step, direction), _inner(direction, direction).clamp(min=TINY)
         room = (radius.square() - _inner(step, step)).clamp(min=0.0)
         reach = ((along.square() + across * room).sqrt() - along) / across
-        taken = (torch.where(out, reach, stride) * inside)[:, None, None]
-        step, residual = step + taken * direction, residual + taken * bent
+        length = (torch.where(out, reach, stride) * inside)[:, None, None]
+        step, residual = step + length * direction, residual + length * bent
         fresh = _inner(residual, residual)
         inside = inside & ~out & (fresh.sqrt() > aim)
         if not bool(inside.any()):

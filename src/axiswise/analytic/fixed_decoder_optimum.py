@@ -2,30 +2,31 @@
 
 import numpy as np
 
-from axiswise.analytic.linear_gaussian import LinearVAE, Scalar, linear_posterior, positive, real
+from axiswise.analytic._checks import Scalar, positive, real
+from axiswise.analytic.linear_gaussian import LinearVAE, linear_posterior
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Num
 
 
 def fixed_decoder_optimum(decoder: Num[Array, "... x z"], beta: Scalar, noise: Scalar = 1.0) -> LinearVAE:
-    r"""Gives the encoder that maximises the β-objective while the decoder D stays as it is.
+    r"""Returns the encoder that maximises the β-objective for a fixed decoder D.
 
     .. math:: W^\mu = (D^\top D + \beta\sigma^2 I)^{-1} D^\top, \qquad
         e^{b^\sigma_j} = \frac{\beta\sigma^2}{[D^\top D]_{jj} + \beta\sigma^2}, \qquad W^\sigma = 0, \quad b^\mu = 0.
 
-    The data's covariance does not enter, as long as it has full rank: the mean is that of the posterior of the same
-    decoder under noise βσ², and the diagonal takes the place of a precision matrix that need not be diagonal.
+    The optimum does not depend on the data's covariance if that has full rank. The mean is that of the posterior of the
+    same decoder under noise βσ², and the diagonal replaces a precision matrix that need not be diagonal.
 
-    Since the likelihood does not change, the model inference error is least at β = 1, where the ELBO is largest. That
-    the *true* inference error is least there, too, holds where the decoder is the true mixing; for another one, such as
-    ``D = 2 A``, it is least elsewhere.
+    The likelihood does not change, so the model inference error is smallest at β = 1, where the ELBO is largest. The
+    *true* inference error is also smallest there if the decoder is the true mixing. For another decoder, such as
+    ``D = 2 A``, it is smallest elsewhere.
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, section IV-A, and lines 1, 3
         and 4 of eq 23.
 
     Arguments:
-        decoder: The matrix D, any leading axes; its bias is taken to be 0.
+        decoder: The matrix D, any leading axes; its bias is 0.
         beta: Weight β of the divergence; broadcasts against the leading axes of the decoder.
         noise: The variance σ² of the likelihood, not its standard deviation.
 

@@ -1,23 +1,25 @@
-r"""Linear models: data mixed from independent sources, the linear VAE, and their Gaussian laws."""
+r"""Linear models: data mixed from independent sources, the linear VAE, and their Gaussian distributions."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 
+from axiswise.analytic._checks import Scalar, as_scalar, positive, real, rounding
+from axiswise.analytic._covariance import marginal_covariance, quadratic, shifted_gram
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal
 from axiswise.numerics.gaussian import LOG_TWO_PI
 from axiswise.shapes import Array, Float, Int, Num, Shaped, Tensor
 
-Scalar = float | int | Float[Tensor, "..."]
-"""A number, or a tensor of them that broadcasts against the leading axes of the matrices it comes with."""
-
-DIGITS = 2.0 / 3.0  # share of a matrix's digits that must agree with symmetry, definiteness and full rank
-
 
 class LinearPosterior(NamedTuple):
-    """A posterior p(z | x) = N(F x, E) of a linear-Gaussian model."""
+    """A posterior p(z | x) = N(F x, E) of a linear-Gaussian model.
+
+    Example:
+        >>> linear_posterior(torch.tensor([[2.0], [0.0]]), 1.0).covariance
+        tensor([[0.2000]])
+    """
 
     weights: Float[Tensor, "... k x"]
     """The matrix F that gives the mean."""
@@ -26,19 +28,30 @@ class LinearPosterior(NamedTuple):
 
 
 class LinearSample(NamedTuple):
-    """A draw of the linear-Gaussian model."""
+    """A draw of the linear-Gaussian model.
+
+    Example:
+        >>> LinearGaussian(torch.eye(3, 2)).sample(100).sources.shape
+        torch.Size([100, 2])
+    """
 
     x: Float[Tensor, "... n x"]
     sources: Float[Tensor, "n k"]
 
 
 class Spectrum(NamedTuple):
-    """What a linear optimum was made of: the leading eigenvalues of the covariance, and how far to trust them."""
+    """The leading eigenvalues of the covariance at a linear optimum, and how well they determine it.
+
+    Example:
+        >>> from axiswise.analytic import beta_vae_optimum
+        >>> beta_vae_optimum(torch.diag(torch.tensor([5.0, 2.0, 1.0])), latents=2, beta=1.0).spectrum.gaps.tolist()
+        [0.6, 0.5]
+    """
 
     eigenvalues: Float[Tensor, "... z"]
-    """Eigenvalues λ_j of the directions that the latents take, the largest first."""
+    """Eigenvalues λ_j of the latents' directions, the largest first."""
     gaps: Float[Tensor, "... z"]
-    """Distance of λ_j to the nearest other eigenvalue, as a share of λ_j: the smaller, the easier u_j turns."""
+    """Distance of λ_j to the nearest other eigenvalue, as a share of λ_j: the smaller, the less stable u_j is."""
     active: Shaped[Tensor, "... z"]
     """Whether λ_j exceeds the noise βσ²; other latents are switched off."""
     free: Shaped[Tensor, "... z"]
@@ -52,7 +65,7 @@ class LinearGaussian:
     .. math:: x = A s + \eta, \qquad s \sim N(0, I_k), \quad \eta \sim N(0, \sigma^2 I_N),
 
     so that :math:`x \sim N(0, \Sigma_x)`, :math:`\Sigma_x = A A^\top + \sigma^2 I_N`. The sources are independent, but
-    given x they are not, unless the columns of A are orthogonal (see `posterior`).
+    not given x, unless the columns of A are orthogonal (see `posterior`).
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eqs 17–19.
@@ -88,8 +101,8 @@ class LinearGaussian:
         wrong = values[..., -1] <= rounding(matrix) * values[..., 0]
         if bool(wrong.any()):
             raise AxiswiseError(
-                "`mixing` must have full column rank, or sources cannot be told apart. Got a smallest singular value "
-                f"of {values[..., -1][wrong][0].item():.3g} beside a largest of {values[..., 0][wrong][0].item():.3g}."
+                "`mixing` must have full column rank, or sources are not distinguishable. Got singular values from "
+                f"{values[..., -1][wrong][0].item():.3g} to {values[..., 0][wrong][0].item():.3g}."
             )
         object.__setattr__(self, "mixing", matrix)
         object.__setattr__(self, "noise", positive("noise", self.noise, matrix))
@@ -105,7 +118,7 @@ class LinearGaussian:
         return linear_posterior(self.mixing, self.noise)
 
     def sample(self, samples: int, seed: int = 0) -> LinearSample:
-        """Draws observations and their sources, a pure function of the seed; all leading axes share the draws.
+        """Draws observations and their sources, as a pure function of the seed; all leading axes share the draws.
 
         Example:
             >>> drawn = LinearGaussian(torch.eye(3, 2)).sample(100)
@@ -156,7 +169,7 @@ class LinearVAE:
         decoder_bias: The vector b^D; None is 0.
         encoder_bias: The vector bμ; None is 0.
         variance_weights: The matrix Wσ; None is 0.
-        spectrum: What the optimum was made of, where `beta_vae_optimum` made it.
+        spectrum: Eigenvalues at the optimum, if it is from `beta_vae_optimum`.
 
     Example:
         >>> vae = LinearVAE(torch.tensor([[2.0], [0.0]]), torch.tensor([[0.4, 0.0]]), torch.tensor([0.2]))
@@ -195,38 +208,8 @@ class LinearVAE:
         return self.variances * (0.5 * quadratic(self.variance_weights, covariance)).exp()
 
 
-def quadratic(rows: Float[Tensor, "... k x"], covariance: Float[Tensor, "... x x"]) -> Float[Tensor, "... k"]:
-    r"""The diagonal of :math:`W \Sigma W^\top`.
-
-    Example:
-        >>> quadratic(torch.tensor([[1.0, 2.0]]), torch.eye(2)).tolist()
-        [5.0]
-    """
-    return (rows @ covariance * rows).sum(-1)
-
-
-def marginal_covariance(weights: Float[Tensor, "... x k"], noise: Scalar) -> Float[Tensor, "... x x"]:
-    r"""Covariance :math:`W W^\top + \sigma^2 I` of the observations that a linear decoder generates.
-
-    Example:
-        >>> marginal_covariance(torch.ones(2, 1), 0.5).tolist()
-        [[1.5, 1.0], [1.0, 1.5]]
-    """
-    return weights @ weights.mT + _of_identity(noise, weights.shape[-2], weights)
-
-
-def gram(weights: Float[Tensor, "... x k"], noise: Scalar) -> Float[Tensor, "... k k"]:
-    r"""The matrix :math:`M = W^\top W + \sigma^2 I_k` that every posterior of a linear decoder is made of.
-
-    Example:
-        >>> gram(torch.ones(2, 1), 0.5).tolist()
-        [[2.5]]
-    """
-    return weights.mT @ weights + _of_identity(noise, weights.shape[-1], weights)
-
-
 def linear_posterior(weights: Float[Tensor, "... x k"], noise: Scalar) -> LinearPosterior:
-    r"""Posterior of a standard normal z seen through :math:`x = W z + \eta`, :math:`\eta \sim N(0, \sigma^2 I)`.
+    r"""Returns the posterior of a standard normal z given :math:`x = W z + \eta`, :math:`\eta \sim N(0, \sigma^2 I)`.
 
     .. math:: p(z | x) = N\left(M^{-1} W^\top x,\ \sigma^2 M^{-1}\right), \qquad M = W^\top W + \sigma^2 I_k
 
@@ -244,7 +227,7 @@ def linear_posterior(weights: Float[Tensor, "... x k"], noise: Scalar) -> Linear
         >>> law.weights, law.covariance
         (tensor([[0.4000, 0.0000]]), tensor([[0.2000]]))
     """
-    inverse = torch.linalg.inv(gram(weights, noise))
+    inverse = torch.linalg.inv(shifted_gram(weights, noise))
     return LinearPosterior(inverse @ weights.mT, inverse * as_scalar(noise, weights)[..., None, None])
 
 
@@ -255,11 +238,16 @@ def mean_log_likelihood(
 
     .. math:: -\tfrac12 \left( N \log 2\pi + \log\det C + \mathrm{tr}\, C^{-1} S \right)
 
+    Arguments:
+        weights: The matrix W of the decoder or of the mixing.
+        noise: The variance σ².
+        second_moment: The matrix S.
+
     Example:
         >>> mean_log_likelihood(torch.zeros(2, 1), 1.0, torch.eye(2)).item()
         -2.8378...
     """
-    factor = torch.linalg.cholesky(gram(weights, noise))
+    factor = torch.linalg.cholesky(shifted_gram(weights, noise))
     inner = torch.linalg.solve_triangular(factor, weights.mT, upper=False)
     sigma = as_scalar(noise, weights)
     total = second_moment.diagonal(dim1=-2, dim2=-1).sum(-1)
@@ -271,7 +259,7 @@ def _log_density_parts(
     x: Float[Tensor, "... n x"], weights: Float[Tensor, "... x k"], noise: Scalar
 ) -> tuple[Float[Tensor, "... n"], Float[Tensor, "..."]]:
     """xᵀC⁻¹x of every observation, by Woodbury's identity on the k × k matrix M, and N log 2π + log det C."""
-    factor = torch.linalg.cholesky(gram(weights, noise))
+    factor = torch.linalg.cholesky(shifted_gram(weights, noise))
     inner = torch.linalg.solve_triangular(factor, (x @ weights).mT, upper=False)
     sigma = as_scalar(noise, weights)
     squares = (x.square().sum(-1) - inner.square().sum(-2)) / sigma[..., None]
@@ -282,115 +270,3 @@ def _log_constant(factor: Float[Tensor, "... k k"], noise: Tensor, observed: int
     """N log 2π + log det C from the Cholesky factor of M: det C = σ^{2(N − k)} det M."""
     determinant = 2.0 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     return observed * LOG_TWO_PI + determinant + (observed - factor.shape[-1]) * noise.log()
-
-
-def _of_identity(noise: Scalar, size: int, like: Tensor) -> Float[Tensor, "... d d"]:
-    return as_scalar(noise, like)[..., None, None] * torch.eye(size, dtype=like.dtype, device=like.device)
-
-
-def as_scalar(value: Scalar, like: Tensor) -> Float[Tensor, "..."]:
-    """A number or a tensor of numbers in the type and on the device of `like`, not in PyTorch's default type.
-
-    Example:
-        >>> as_scalar(0.1, torch.zeros(1, dtype=torch.float64)).item()
-        0.1
-    """
-    return torch.as_tensor(value, dtype=like.dtype, device=like.device)
-
-
-def rounding(matrix: Num[Tensor, "..."]) -> float:
-    """The relative error that a matrix may have been given with: a third of its digits are allowed to be noise.
-
-    Example:
-        >>> f"{rounding(torch.zeros(1, dtype=torch.float64)):.0e}"
-        '4e-11'
-    """
-    return torch.finfo(matrix.dtype if matrix.is_floating_point() else torch.float64).eps ** DIGITS
-
-
-def real(name: str, values: Num[Array, "..."]) -> Float[Tensor, "..."]:
-    """A float64 tensor on the device of its input; NaN and infinity are refused.
-
-    Example:
-        >>> real("x", torch.tensor([1, 2])).dtype
-        torch.float64
-    """
-    tensor = torch.as_tensor(values).to(torch.float64)
-    if not bool(tensor.isfinite().all()):
-        wrong = tensor[~tensor.isfinite()]
-        raise AxiswiseError(
-            f"`{name}` must be finite. Got {wrong[0].item()} in {len(wrong)} of {tensor.numel()} places."
-        )
-    return tensor
-
-
-def positive(name: str, value: Scalar, like: Tensor) -> Float[Tensor, "..."]:
-    """A float64 tensor on the device of `like`, of positive finite numbers only.
-
-    Example:
-        >>> positive("beta", -1.0, torch.zeros(1))
-        Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: `beta` must be positive and finite. Got -1.0.
-    """
-    tensor = torch.as_tensor(value, dtype=torch.float64, device=like.device)
-    wrong = ~((tensor > 0) & tensor.isfinite())
-    if bool(wrong.any()):
-        raise AxiswiseError(f"`{name}` must be positive and finite. Got {tensor[wrong][0].item()}.")
-    return tensor
-
-
-class Eigen(NamedTuple):
-    """Eigenvalues of a covariance, the largest first, and unit eigenvectors in the columns."""
-
-    values: Float[Tensor, "... x"]
-    vectors: Float[Tensor, "... x x"]
-
-
-def covariance_eigen(covariance: Num[Array, "... x x"]) -> Eigen:
-    """Eigenvalues and eigenvectors of a covariance, after refusing what is none.
-
-    An eigenvector's sign is arbitrary: here its entry of largest magnitude is positive. Gradients are those of
-    :func:`torch.linalg.eigh`: they exist where the eigenvalues differ.
-
-    Example:
-        >>> covariance_eigen(torch.diag(torch.tensor([1.0, 3.0]))).values.tolist()
-        [3.0, 1.0]
-    """
-    given = torch.as_tensor(covariance)
-    matrix = real("covariance", given)
-    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] == 0:
-        raise AxiswiseError(f"`covariance` must be square, axes (…, x, x). Got shape {tuple(matrix.shape)}.")
-    allowed = rounding(given)
-    largest = matrix.detach().abs().amax((-2, -1), keepdim=True)
-    skew = (matrix - matrix.mT).detach().abs()
-    if bool((skew > allowed * largest).any()):
-        raise AxiswiseError(
-            "`covariance` must be symmetric. "
-            f"Got entries that differ from their mirror image by {skew.max().item():.3g}."
-        )
-    values, vectors = torch.linalg.eigh(0.5 * (matrix + matrix.mT))
-    smallest = values[..., 0].detach()
-    wrong = smallest < -allowed * largest[..., 0, 0]
-    if bool(wrong.any()):
-        raise AxiswiseError(
-            "`covariance` must not be indefinite: variances are not negative. "
-            f"Got a smallest eigenvalue of {smallest[wrong][0].item():.6g}."
-        )
-    values, vectors = values.flip(-1).clamp(min=0.0), vectors.flip(-1)
-    leading = vectors.detach().abs().argmax(-2, keepdim=True)
-    signs = vectors.detach().gather(-2, leading).sign()
-    return Eigen(values, vectors * signs)
-
-
-def check_latents(latents: int, dimensions: int) -> None:
-    """Raises unless there are between one latent and as many as dimensions.
-
-    Example:
-        >>> check_latents(3, dimensions=2)
-        Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: `latents` must be a whole number between 1 and the 2 dimensions. Got 3.
-    """
-    if isinstance(latents, bool) or not isinstance(latents, int) or not 1 <= latents <= dimensions:
-        raise AxiswiseError(
-            f"`latents` must be a whole number between 1 and the {dimensions} dimensions. Got {latents}."
-        )

@@ -1,7 +1,7 @@
 r"""Smooth maps from latents to observations whose Jacobians are known: ground truth for geometry.
 
-Each is a frozen description that is called like a decoder, (…, z) to (…, x), has its `jacobian` in closed form, and
-says by `orthogonal` whether the columns of that are orthogonal everywhere.
+Each is a frozen description that is called like a decoder, (…, z) to (…, x). It has its `jacobian` in closed form, and
+`orthogonal` states whether the columns of the Jacobian are orthogonal everywhere.
 """
 
 import math
@@ -10,14 +10,19 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
-from axiswise.analytic._orthogonal import check_orthogonal
+from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
 
 @runtime_checkable
 class SmoothMap(Protocol):
-    """A map with a known Jacobian."""
+    """A map with a known Jacobian.
+
+    Example:
+        >>> isinstance(Polar(), SmoothMap), Polar().orthogonal
+        (True, True)
+    """
 
     @property
     def orthogonal(self) -> bool:
@@ -35,7 +40,7 @@ class SmoothMap(Protocol):
 
 @dataclass(frozen=True)
 class Separable:
-    r"""Each latent bent by itself, then turned into the space of observations.
+    r"""Each latent bent separately, then rotated into the space of observations.
 
     .. math:: f(z) = Q \left(g_1(z_1), \dots, g_d(z_d)\right)^\top, \qquad g_i(z) = a_i (z + b_i z^3), \qquad
         Q^\top Q = I
@@ -45,7 +50,7 @@ class Separable:
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, theorem 2: a case
-        in which all it says holds.
+        in which all its statements hold.
 
     Arguments:
         basis: Q, x × z, with orthonormal columns.
@@ -71,13 +76,13 @@ class Separable:
         check_orthogonal("basis", self.basis, square=False)
         if not (self.scales != 0.0).all() or not (self.bends >= 0.0).all():
             raise AxiswiseError(
-                "`scales` must not be 0 and `bends` not negative, or the map folds. "
+                "`scales` must not be 0 and `bends` not negative, or the map is not injective. "
                 f"Got {self.scales.tolist()} and {self.bends.tolist()}."
             )
 
     @property
     def orthogonal(self) -> bool:
-        """It is."""
+        """Always."""
         return True
 
     def __call__(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "... x"]:
@@ -97,14 +102,14 @@ class Polar:
 
     Columns :math:`r e^{r z_1} (\cos a, \sin a)` and :math:`e^{r z_1} a'(z_2) (-\sin a, \cos a)` are orthogonal, but the
     length of the second grows with the first latent, :math:`\partial \log s_2 / \partial z_1 = r`: orthogonal columns
-    do not by themselves make independent components.
+    alone do not make components independent.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, theorem 2: the
         counterexample to "all other probability factors remain constant".
 
     Arguments:
-        turn: Half of the angle t that is covered, 0 < t ≤ π, so that no point is reached twice.
+        turn: Half of the covered angle t, 0 < t ≤ π, so that the map is injective.
         rate: Growth r of the radius, positive.
 
     Example:
@@ -123,7 +128,7 @@ class Polar:
 
     @property
     def orthogonal(self) -> bool:
-        """It is."""
+        """Always."""
         return True
 
     def __call__(self, z: Float[Tensor, "... 2"]) -> Float[Tensor, "... 2"]:
@@ -141,13 +146,13 @@ class Polar:
 
 @dataclass(frozen=True)
 class Stereographic:
-    r"""The plane of latents rolled onto the unit sphere: conformal, so that no direction is preferred anywhere.
+    r"""The plane of latents mapped onto the unit sphere: conformal, so no direction is preferred anywhere.
 
     .. math:: f(z) = \frac{(2 z,\; \lVert z \rVert^2 - 1)}{1 + \lVert z \rVert^2}, \qquad
         J^\top J = \left( \frac{2}{1 + \lVert z \rVert^2} \right)^2 I
 
-    Columns are orthogonal and of one length at every point, and remain so whatever rotation comes first: nothing in the
-    local geometry tells the axes from any others.
+    Columns are orthogonal and of equal length at every point, also after any rotation of the latents: the local
+    geometry does not distinguish the axes.
 
     Example:
         >>> Stereographic()(torch.tensor([1.0, 0.0]))
@@ -156,7 +161,7 @@ class Stereographic:
 
     @property
     def orthogonal(self) -> bool:
-        """It is."""
+        """Always."""
         return True
 
     def __call__(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "... x"]:
@@ -174,7 +179,7 @@ class Stereographic:
 
 @dataclass(frozen=True)
 class Inversion:
-    r"""The inversion at a sphere, which with rotations, shifts and scales makes all Möbius transformations.
+    r"""The inversion at a sphere, which with rotations, shifts and scales generates all Möbius transformations.
 
     .. math:: f(z) = a + r^2 \frac{z - a}{\lVert z - a \rVert^2}, \qquad
         J = \frac{r^2}{\lVert z - a \rVert^2} \left( I - 2 u u^\top \right),\; u = \frac{z - a}{\lVert z - a \rVert}
@@ -183,8 +188,8 @@ class Inversion:
     three dimensions and more.
 
     Arguments:
-        pole: The centre a, which has no image: choose it where no latents lie.
-        radius: Radius r of the sphere, whose points stay where they are.
+        pole: The centre a, which has no image: choose it away from all latents.
+        radius: Radius r of the sphere, whose points are fixed.
 
     Example:
         >>> Inversion(torch.tensor([0.0, 0.0]))(torch.tensor([2.0, 0.0]))
@@ -200,7 +205,7 @@ class Inversion:
 
     @property
     def orthogonal(self) -> bool:
-        """It is."""
+        """Always."""
         return True
 
     def __call__(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
@@ -218,12 +223,12 @@ class Inversion:
 
 @dataclass(frozen=True)
 class Shear:
-    r"""The plane bent into a banana: it keeps volumes and loses right angles.
+    r"""The plane bent into a banana: it preserves volumes but not right angles.
 
     .. math:: f(z) = (z_1,\; z_2 + b z_1^2), \qquad J = \begin{pmatrix} 1 & 0 \\ 2 b z_1 & 1 \end{pmatrix}
 
-    The determinant is 1, so that the density of an observation is that of its latents, and columns are orthogonal on
-    the line :math:`z_1 = 0` alone.
+    The determinant is 1, so the density of an observation is that of its latents. Columns are orthogonal only on the
+    line :math:`z_1 = 0`.
 
     Arguments:
         bend: Curvature b.
@@ -241,7 +246,7 @@ class Shear:
 
     @property
     def orthogonal(self) -> bool:
-        """Not unless it is the identity."""
+        """Only if it is the identity."""
         return self.bend == 0.0
 
     def __call__(self, z: Float[Tensor, "... 2"]) -> Float[Tensor, "... 2"]:
@@ -258,8 +263,8 @@ class Shear:
 class Rotated:
     r"""Another map after a rotation of the latents: :math:`f = g \circ R`, with the Jacobian :math:`J_g(R z)\, R`.
 
-    Under a rotation-invariant prior f and g have the same push-forward, so that no model can tell R: what is found is
-    the coordinates :math:`R z` in which columns are orthogonal.
+    Under a rotation-invariant prior f and g have the same push-forward, so no model can identify R: it finds the
+    coordinates :math:`R z` in which columns are orthogonal.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, section 3.2.3.
@@ -282,7 +287,7 @@ class Rotated:
 
     @property
     def orthogonal(self) -> bool:
-        """If the map is conformal, or its columns are orthogonal and R is a signed permutation."""
+        """True if the map is conformal, or its columns are orthogonal and R is a signed permutation."""
         permutes = bool(((self.rotation == 0.0) | (self.rotation.abs() == 1.0)).all())
         return isinstance(self.map, Stereographic | Inversion) or (self.map.orthogonal and permutes)
 

@@ -1,4 +1,4 @@
-r"""How a fixed budget of precision is spent best over latents and samples, and how latents are best turned for it."""
+r"""The best allocation of a fixed budget of precision to latents and samples, and the best rotation of the latents."""
 
 import math
 from typing import NamedTuple
@@ -7,13 +7,18 @@ import torch
 from numpy import ndarray
 from scipy.optimize import minimize
 
-from axiswise.analytic._orthogonal import check_orthogonal
+from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
 
 class NoiseAllocation(NamedTuple):
-    """A way to spend the budget, and what it costs."""
+    """An allocation of the budget, and its cost.
+
+    Example:
+        >>> noise_allocation(torch.tensor([[[2.0, 0.0], [0.0, 1.0]]]), budget=0).variance
+        tensor([[0.5000, 2.0000]], dtype=torch.float64)
+    """
 
     objective: Float[Tensor, "..."]
     """The logarithms of the noise's effect, summed over samples; with `per_sample` the effect itself, (…, n)."""
@@ -30,7 +35,7 @@ def allocation_objective(
     *,
     per_sample: bool = False,
 ) -> Float[Tensor, "..."]:
-    r"""Computes what the noise of the latents does to decoded observations, to first order of the decoder.
+    r"""Computes the effect of the latents' noise on decoded observations, to first order of the decoder.
 
     .. math:: \sum_i \log \mathbb E \lVert J_i V_i \varepsilon_i \rVert^2
         = \sum_i \log \sum_j \lVert (J_i V_i)_j \rVert^2 \sigma_{ij}^2, \qquad
@@ -44,7 +49,7 @@ def allocation_objective(
         jacobians: Decoder Jacobians, any leading axes before samples, pixels and latents.
         variance: Posterior variances.
         rotation: Orthogonal matrices; the identity if None.
-        per_sample: Gives :math:`\mathbb E \lVert J_i V_i \varepsilon_i \rVert^2` of each sample instead, (…, n).
+        per_sample: Returns :math:`\mathbb E \lVert J_i V_i \varepsilon_i \rVert^2` of each sample instead, (…, n).
 
     Example:
         >>> jacobians = torch.tensor([[[4.0, 1.0], [-3.0, 1.0], [5.0, -1.0]]])
@@ -66,13 +71,13 @@ def allocation_objective(
 def allocation_bound(
     jacobians: Float[Tensor, "... n x z"], budget: float | int | Float[Tensor, "..."], *, per_sample: bool = False
 ) -> Float[Tensor, "..."]:
-    r"""Computes the least that noise can do where the latents may not be turned.
+    r"""Computes the smallest effect of the noise without a rotation of the latents.
 
     .. math:: \mathbb E \lVert J \varepsilon \rVert^2 \geq d \left( \prod_j \lVert J_j \rVert^2 \sigma_j^2 \right)^{1/d}
         = d \left( \prod_j \lVert J_j \rVert \right)^{2/d} e^{-C/d}, \qquad C = -\sum_j \log \sigma_j^2
 
-    reached where all :math:`\lVert J_j \rVert^2 \sigma_j^2` are equal. Turning the latents lowers it to what
-    :func:`noise_allocation` gives.
+    attained if all :math:`\lVert J_j \rVert^2 \sigma_j^2` are equal. Rotating the latents lowers it to the value of
+    :func:`noise_allocation`.
 
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
@@ -82,7 +87,7 @@ def allocation_bound(
         jacobians: Decoder Jacobians, any leading axes before samples, pixels and latents; no column may be 0.
         budget: Precision C, :math:`-\sum \log \sigma^2` over samples and latents; with `per_sample` that of each
             sample, a number or (…, n).
-        per_sample: Gives the bound of each sample, without the logarithm, (…, n).
+        per_sample: Returns the bound of each sample, without the logarithm, (…, n).
 
     Example:
         >>> jacobians = torch.tensor([[[4.0, 1.0], [-3.0, 1.0], [5.0, -1.0]]])
@@ -94,7 +99,7 @@ def allocation_bound(
     if not (lengths > 0.0).all():
         raise AxiswiseError(
             "`jacobians` must have no column of length 0: noise of such a latent costs nothing. Got one at latent "
-            f"{int((lengths > 0.0).logical_not().nonzero()[0, -1])}; leave out passive latents."
+            f"{int((lengths > 0.0).logical_not().nonzero()[0, -1])}; omit passive latents."
         )
     return _bound(lengths, _budget(budget, jacobians, per_sample), per_sample)
 
@@ -102,7 +107,7 @@ def allocation_bound(
 def noise_allocation(
     jacobians: Float[Tensor, "... n x z"], budget: float | int | Float[Tensor, "..."], *, per_sample: bool = False
 ) -> NoiseAllocation:
-    r"""Solves for the rotations and variances that make the noise of the latents do least, in closed form.
+    r"""Finds the rotations and variances that minimise the effect of the latents' noise, in closed form.
 
     .. math:: \min_{V_i, \sigma_i} \sum_i \log \mathbb E \lVert J_i V_i \varepsilon_i \rVert^2
         \quad\text{subject to}\quad -\sum_{ij} \log \sigma_{ij}^2 = C
@@ -111,13 +116,13 @@ def noise_allocation(
 
     .. math:: N \log d - \frac{C}{d} + \frac{2}{d} \sum_{ij} \log s_{ij},
 
-    reached if and only if the columns of each :math:`J_i V_i` are orthogonal, so that :math:`V_i` holds right singular
-    vectors, and :math:`\sigma_{ij}^2 \propto 1 / s_{ij}^2` within each sample. How the precision is shared between
-    samples does not matter; here each gets C / N. With `per_sample` each has a budget of its own and the sum and
-    logarithm are left out, which changes nothing but the value.
+    attained if and only if the columns of each :math:`J_i V_i` are orthogonal, so :math:`V_i` contains right singular
+    vectors, and :math:`\sigma_{ij}^2 \propto 1 / s_{ij}^2` within each sample. The distribution of the precision
+    over samples does not matter; here each gets C / N. With `per_sample` each has its own budget, without sum and
+    logarithm, which changes only the value.
 
-    The paper states the constraint by the divergence of active latents, :math:`\tfrac12 (\lVert\mu\rVert^2 + C - Nd)`,
-    in which rotations do not change :math:`\lVert\mu\rVert`.
+    The paper expresses the constraint by the divergence of active latents, :math:`\tfrac12 (\lVert\mu\rVert^2 + C -
+    Nd)`, in which rotations do not change :math:`\lVert\mu\rVert`.
 
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
@@ -139,9 +144,9 @@ def noise_allocation(
     smallest, size = values[..., -1], jacobians.shape[-1]
     if values.shape[-1] < size or not (smallest > size * torch.finfo(values.dtype).eps * values[..., 0]).all():
         raise AxiswiseError(
-            "`jacobians` must have full rank: noise along what they ignore costs nothing, and there is no minimum. Got "
+            "`jacobians` must have full rank: noise in their null space costs nothing, and there is no minimum. Got "
             f"a smallest singular value of {smallest.min().item():.3g} with {jacobians.shape[-2]} pixels and {size} "
-            "latents; leave out passive latents."
+            "latents; omit passive latents."
         )
     share = total if per_sample else total[..., None] / values.shape[-2]
     level = (2.0 * values.log().sum(-1) - share) / size
@@ -158,12 +163,12 @@ def solve_noise_allocation(
     per_sample: bool = False,
     iterations: int = 5000,
 ) -> NoiseAllocation:
-    r"""Descends to the optimum of :func:`noise_allocation` by its gradient, from a start of the caller's.
+    r"""Finds the optimum of :func:`noise_allocation` by gradient descent, from a given start.
 
-    Rotations move as :math:`V = V_0 \exp(A - A^\top)`, and the logarithms of the variances are shifted to the budget,
-    so that L-BFGS descends without constraints. All leading axes are solved together, and angles are found to the root
-    of rounding. Every local minimum is a global one, but there are saddles, such as the rotation by 45 degrees from
-    the best one: start from random rotations.
+    Rotations are :math:`V = V_0 \exp(A - A^\top)`, and the logarithms of the variances are shifted to the budget, so
+    L-BFGS needs no constraints. All leading axes are solved together, and angles are exact to the root of rounding.
+    Every local minimum is global, but there are saddles, such as the rotation by 45 degrees from the best one: start
+    from random rotations.
 
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
@@ -173,10 +178,10 @@ def solve_noise_allocation(
     Arguments:
         jacobians: Decoder Jacobians, any leading axes before samples, pixels and latents, of full rank.
         budget: Precision C over all samples and latents; with `per_sample` that of each sample, a number or (…, n).
-        rotation: Where to start; the identity if None.
-        variance: Where to start, up to the factor that meets the budget; equal variances if None.
+        rotation: Start; the identity if None.
+        variance: Start, up to the factor that meets the budget; equal variances if None.
         per_sample: Solves each sample's problem by itself, without the logarithm.
-        iterations: At most so many steps; it stops by itself where the value no longer falls.
+        iterations: Largest number of steps; it stops when the value no longer decreases.
 
     Example:
         >>> jacobians = torch.tensor([[[4.0, 1.0], [-3.0, 1.0], [5.0, -1.0]]])
@@ -215,7 +220,7 @@ def solve_noise_allocation(
         return loss.item(), torch.cat([part.flatten() for part in gradient]).cpu().numpy()
 
     start = torch.cat([torch.zeros_like(product).flatten(), first.detach().flatten()]).cpu().numpy()
-    # It stops where the value no longer falls. The value is then exact, and the angles are so to the root of rounding.
+    # It stops when the value no longer decreases. The value is then exact, the angles to the root of rounding.
     options = {"maxiter": iterations, "maxfun": 10 * iterations, "maxcor": 30, "gtol": 1e-12, "ftol": 0.0}
     found = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
     with torch.no_grad():
@@ -223,7 +228,7 @@ def solve_noise_allocation(
 
 
 def _bound(lengths: Float[Tensor, "... n z"], total: Float[Tensor, "..."], per_sample: bool) -> Float[Tensor, "..."]:
-    """Of lengths of columns or singular values: d (Π l²)^{1/d} e^{−C/d} of each sample, or its logarithm, summed."""
+    """From lengths of columns or singular values: d (Π l²)^{1/d} e^{−C/d} of each sample, or its logarithm, summed."""
     size = lengths.shape[-1]
     logarithms = math.log(size) + 2.0 / size * lengths.log().sum(-1)
     return (logarithms - total / size).exp() if per_sample else logarithms.sum(-1) - total / size
@@ -265,4 +270,4 @@ def _check(jacobians: Float[Tensor, "... n x z"]) -> None:
             f"`jacobians` must have axes (…, n, x, z), none of them empty. Got shape {tuple(jacobians.shape)}."
         )
     if not jacobians.isfinite().all():
-        raise AxiswiseError("`jacobians` must be finite. Got NaN or infinity; leave out what has diverged.")
+        raise AxiswiseError("`jacobians` must be finite. Got NaN or infinity; omit what has diverged.")

@@ -1,4 +1,4 @@
-r"""How steep a decoder should be: what slopes cost once the posterior has adapted, and how they are best spread."""
+r"""The optimal slope of a decoder: the cost of slopes under the best posterior, and their best distribution."""
 
 from typing import NamedTuple
 
@@ -7,40 +7,45 @@ import torch
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
-HALVINGS = 100  # of an interval: far beyond the digits of double precision
+HALVINGS = 100  # of an interval: far beyond double precision
 
 
 class OptimalSlope(NamedTuple):
-    """How to climb a given height at the least cost: where flat, where steep."""
+    """The cheapest slopes of a decoder for a given change of its output: plateaus and jumps.
+
+    Example:
+        >>> optimal_slope(torch.tensor(0.01), steepest=100, beta=1).steep_share
+        tensor(0., dtype=torch.float64)
+    """
 
     cost: Float[Tensor, "..."]
     """Mean cost per unit of the latent."""
     low: Float[Tensor, "..."]
-    """Slope where it is flat."""
+    """Slope of the plateaus."""
     steep_share: Float[Tensor, "..."]
-    """Share of the latent's range that is as steep as allowed: the jumps. The rest is plateau."""
+    """Share of the latent's range with the largest slope: the jumps. The rest is plateau."""
 
 
 def slope_cost(
     slopes: Float[Tensor, "..."], beta: float | int | Float[Tensor, "..."], *, noise: float | int = 1.0
 ) -> Float[Tensor, "..."]:
-    r"""Computes what a decoder's slopes cost in the deterministic ELBO at the posterior that suits them best.
+    r"""Computes the cost of a decoder's slopes in the deterministic ELBO at their best posterior.
 
     .. math:: \min_{\sigma^2} \left[ \frac{s^2}{\varsigma^2} \sigma^2 + \beta (\sigma^2 - \log \sigma^2 - 1) \right]
         = \beta \log\left(1 + \frac{s^2}{\beta\varsigma^2}\right) \quad\text{at}\quad
         \frac{1}{\sigma^2} = 1 + \frac{s^2}{\beta\varsigma^2}
 
-    for each singular value s of a Jacobian with orthogonal columns and Gaussian pixels of scale ς. Twice the ELBO loses
-    the sum of it. The published :math:`s^2 (1 + s^2/\beta)^{-1}` is the first term alone, and lies below β; this one
-    grows for ever, if slowly.
+    for each singular value s of a Jacobian with orthogonal columns and Gaussian pixels of scale ς. Twice the ELBO
+    decreases by its sum. The published :math:`s^2 (1 + s^2/\beta)^{-1}` is the first term alone and is below β; this
+    cost grows without bound, if slowly.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, equation 14, which
-        leaves out the divergence.
+        omits the divergence.
 
     Arguments:
         slopes: Singular values s.
-        beta: Weight of the divergence, to be broadcast over slopes.
+        beta: Weight of the divergence; broadcasts against the slopes.
         noise: Scale ς of the pixels.
 
     Example:
@@ -57,17 +62,17 @@ def optimal_slope(
     steepest: float | int | Float[Tensor, "..."],
     beta: float | int | Float[Tensor, "..."],
 ) -> OptimalSlope:
-    r"""Finds how a decoder of one latent climbs a given height at the least mean cost.
+    r"""Finds the slopes of a decoder of one latent that give a mean slope at the smallest mean cost.
 
     .. math:: \min_{0 \leq s(v) \leq L} \frac{1}{\ell} \int_0^\ell c(s(v))\, dv
         \quad\text{subject to}\quad \frac{1}{\ell} \int_0^\ell s(v)\, dv = m, \qquad c(s) = \beta \log(1 + s^2 / \beta).
 
-    The cost is convex below √β and concave above, so that the minimum is its lower convex envelope on [0, L]: the cost
+    The cost is convex below √β and concave above, so the minimum is its lower convex envelope on [0, L]: the cost
     itself up to the slope t at which the tangent meets it again at L,
 
     .. math:: c'(t) (L - t) = c(L) - c(t),
 
-    and that straight line beyond. For m ≤ t a constant slope is best. For m > t the decoder has plateaus of slope t,
+    and this straight line beyond. For m ≤ t a constant slope is best. For m > t the decoder has plateaus of slope t,
     and jumps of slope L on the share (m − t) / (L − t) of the range. Without a limit, L → ∞, t falls as
     :math:`\beta \log(1 + L^2 / \beta) / 2 L` to 0 and the cost with it: flat plateaus and sharp jumps.
 
@@ -76,8 +81,8 @@ def optimal_slope(
         ("Optimal S"), which argues it for the cost of its equation 14; the envelope is ours.
 
     Arguments:
-        mean_slope: Height to climb over the length of the range, 0 ≤ m ≤ L.
-        steepest: Largest slope L that the decoder can have: its Lipschitz constant.
+        mean_slope: Mean slope m over the range, 0 ≤ m ≤ L.
+        steepest: Largest slope L of the decoder: its Lipschitz constant.
         beta: Weight of the divergence.
 
     Example:
@@ -95,7 +100,7 @@ def optimal_slope(
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         derivative = 2.0 * middle / (1.0 + middle.square() / weight)
-        # Where it is concave up to L, no tangent from below meets it; below √β the difference grows with the slope.
+        # If the cost is convex up to L, no tangent from below meets it; below √β the difference grows with the slope.
         below = slope_cost(middle, weight) + derivative * (limit - middle) < top
         low, high = torch.where(below, middle, low), torch.where(below, high, middle)
     tangent = torch.where(limit.square() <= weight, limit, high)

@@ -1,34 +1,38 @@
-r"""How the eigenvectors of the likelihood's Hessian are best turned against a diagonal posterior."""
+r"""The best rotation of the eigenvectors of the likelihood's Hessian for a diagonal posterior."""
 
 from typing import NamedTuple
 
 import torch
 
-from axiswise.analytic._orthogonal import check_orthogonal
+from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
 
 class Alignment(NamedTuple):
-    """The best value over all rotations, and a rotation that reaches it."""
+    """The best value over all rotations, and a rotation that attains it.
+
+    Example:
+        >>> fixed_noise_optimum(torch.tensor([-1.0, -9.0]), torch.tensor([0.1, 0.5])).rotation.int().tolist()
+        [[0, 1], [1, 0]]
+    """
 
     objective: Float[Tensor, "..."]
     """The largest value."""
     rotation: Float[Tensor, "... z z"]
-    """Orthogonal V, the Hessian's eigenvectors in its columns, that reaches it."""
+    """Orthogonal V, the Hessian's eigenvectors in its columns, that attains it."""
 
 
 def fixed_noise_objective(
     rotation: Float[Tensor, "... z z"], eigenvalues: Float[Tensor, "... z"], variance: Float[Tensor, "... z"]
 ) -> Float[Tensor, "..."]:
-    r"""Computes what rotations change of the deterministic ELBO while the posterior stays as it is.
+    r"""Computes the part of the deterministic ELBO that depends on rotations, for a fixed posterior.
 
     .. math:: H \odot \Sigma = \mathrm{tr}(V T V^\top \Sigma) = \sum_{ji} V_{ji}^2\, t_i\, \sigma_j^2, \qquad
         H = V T V^\top = \nabla_z^2 \log p(x | z),\; \Sigma = \mathrm{diag}\, \sigma^2
 
-    The Cauchy–Schwarz bound :math:`\lVert T \rVert \lVert \Sigma \rVert` of the published proof is not reached, unless
-    H = 0: eigenvalues of a likelihood's Hessian are negative where it has a maximum, variances positive, and so is the
-    bound.
+    The Cauchy–Schwarz bound :math:`\lVert T \rVert \lVert \Sigma \rVert` of the published proof is attained only for H
+    = 0: the eigenvalues of a likelihood's Hessian are negative at a maximum, but variances and the bound are positive.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, equations 17 and
@@ -48,13 +52,13 @@ def fixed_noise_objective(
 
 
 def fixed_noise_optimum(eigenvalues: Float[Tensor, "... z"], variance: Float[Tensor, "... z"]) -> Alignment:
-    r"""Finds the rotation that suits a fixed diagonal posterior best: eigenvalues sorted like variances.
+    r"""Finds the best rotation for a fixed diagonal posterior: eigenvalues sorted like variances.
 
     .. math:: \max_V \mathrm{tr}(V T V^\top \Sigma) = \sum_i t_{(i)} \sigma_{(i)}^2,
 
     by von Neumann's inequality, with both in ascending order. The maximiser is the permutation that matches the orders,
     up to signs; other signed permutations are stationary and worse. So the identity, which the published theorem names,
-    is best only where eigenvalues and variances happen to be ordered alike; large variances must meet small curvature.
+    is best only if eigenvalues and variances have the same order; large variances must meet small curvature.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, theorem 4, as
@@ -78,7 +82,7 @@ def fixed_noise_optimum(eigenvalues: Float[Tensor, "... z"], variance: Float[Ten
 def adapted_noise_objective(
     rotation: Float[Tensor, "... z z"], eigenvalues: Float[Tensor, "... z"], beta: float | int | Float[Tensor, "..."]
 ) -> Float[Tensor, "..."]:
-    r"""Computes what rotations change of the deterministic ELBO where the diagonal posterior follows at once.
+    r"""Computes the part of the deterministic ELBO that depends on rotations, for the best diagonal posterior.
 
     .. math:: \tfrac12 H \odot \Sigma - \tfrac{\beta}{2} (\mathrm{tr}\,\Sigma - \log|\Sigma| - d)
         = -\tfrac{\beta}{2} \sum_j \log\left(1 - \tfrac1\beta H_{jj}\right)
@@ -102,13 +106,13 @@ def adapted_noise_objective(
 
 
 def adapted_noise_optimum(eigenvalues: Float[Tensor, "... z"], beta: float | int | Float[Tensor, "..."]) -> Alignment:
-    r"""Finds the best rotation where the diagonal posterior follows at once: any that makes the Hessian diagonal.
+    r"""Finds the best rotation for the best diagonal posterior: any that makes the Hessian diagonal.
 
     .. math:: -\tfrac{\beta}{2} \sum_j \log\left(1 - \tfrac1\beta H_{jj}\right)
         \leq -\tfrac{\beta}{2} \sum_i \log\left(1 - \tfrac1\beta t_i\right)
 
-    by Hadamard's inequality, with equality if and only if H is diagonal. Every signed permutation reaches it, and the
-    identity, which is returned, is one of them; with equal eigenvalues so do other rotations.
+    by Hadamard's inequality, with equality if and only if H is diagonal. Every signed permutation attains it, such
+    as the identity, which is returned; with equal eigenvalues other rotations do, too.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, theorem 5, as
@@ -163,6 +167,6 @@ def _check(
         check_orthogonal("rotation", rotation)
         if rotation.shape[-1] != eigenvalues.shape[-1]:
             raise AxiswiseError(
-                f"`rotation` must turn as many latents as there are eigenvalues, {eigenvalues.shape[-1]}. "
+                f"`rotation` must rotate as many latents as there are eigenvalues, {eigenvalues.shape[-1]}. "
                 f"Got shape {tuple(rotation.shape)}."
             )

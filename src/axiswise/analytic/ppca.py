@@ -4,18 +4,9 @@ from typing import NamedTuple
 
 import torch
 
-from axiswise.analytic.linear_gaussian import (
-    LinearPosterior,
-    Scalar,
-    check_latents,
-    covariance_eigen,
-    gram,
-    linear_posterior,
-    marginal_covariance,
-    mean_log_likelihood,
-    positive,
-    real,
-)
+from axiswise.analytic._checks import Scalar, check_latents, positive, real
+from axiswise.analytic._covariance import covariance_eigen, marginal_covariance, shifted_gram
+from axiswise.analytic.linear_gaussian import LinearPosterior, linear_posterior, mean_log_likelihood
 from axiswise.analytic.principal_directions import sample_covariance
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal
@@ -25,7 +16,12 @@ ORTHOGONAL = 1e-8  # largest deviation of RᵀR from the identity
 
 
 class PPCA(NamedTuple):
-    """A probabilistic PCA: x = W z + ε, z ~ N(0, I), ε ~ N(0, σ² I)."""
+    """A probabilistic PCA: x = W z + ε, z ~ N(0, I), ε ~ N(0, σ² I).
+
+    Example:
+        >>> ppca(torch.diag(torch.tensor([5.0, 1.5, 0.5])), latents=1).posterior.covariance
+        tensor([[0.2000]], dtype=torch.float64)
+    """
 
     decoder: Float[Tensor, "... x z"]
     """The matrix W."""
@@ -51,18 +47,17 @@ def ppca(
     rotation: Float[Tensor, "... z z"] | None = None,
     noise: Scalar | None = None,
 ) -> PPCA:
-    r"""Gives a maximum-likelihood probabilistic PCA of data with a given covariance.
+    r"""Returns a maximum-likelihood probabilistic PCA of data with a given covariance.
 
     .. math:: W = U (S - \sigma^2 I)_+^{1/2} R, \qquad \sigma^2 = \frac{1}{N - d} \sum_{i > d} \lambda_i,
 
     with the d largest eigenvalues S of the covariance and their eigenvectors U. Any rotation R gives the same density
-    of x, so that the latents are not identified; the posterior's covariance :math:`\sigma^2 R^\top S^{-1} R` is
-    diagonal only for R a signed permutation (or equal eigenvalues), which is what a linear VAE with diagonal posterior
-    finds.
+    of x, so the latents are not identified. The posterior's covariance :math:`\sigma^2 R^\top S^{-1} R` is diagonal
+    only for R a signed permutation (or equal eigenvalues), which a linear VAE with diagonal posterior finds.
 
     References:
         Allen, *Unpicking data at the seams*, 2024, section 2, eqs 2–4, where eq 4 misprints the posterior's covariance
-        as :math:`R S R^\top` and XXᵀ stands for XXᵀ/n; Tipping and Bishop, *Probabilistic principal component
+        as :math:`R S R^\top` and XXᵀ means XXᵀ/n; Tipping and Bishop, *Probabilistic principal component
         analysis*, JRSS B 61(3), 1999, eqs 7 and 8.
 
     Arguments:
@@ -111,7 +106,7 @@ def ppca_em(
     .. math:: W' = S W (\sigma^2 I + M^{-1} W^\top S W)^{-1}, \qquad
         \sigma'^2 = \tfrac1N \mathrm{tr}\left( S - S W M^{-1} W'^\top \right).
 
-    The likelihood never falls. It ends at a maximum of `ppca`, with a rotation that depends on the start.
+    The likelihood never decreases. It ends at a maximum of `ppca`, with a rotation that depends on the start.
 
     References:
         Allen, *Unpicking data at the seams*, 2024, section 2; Tipping and Bishop, *Probabilistic principal component
@@ -120,9 +115,9 @@ def ppca_em(
     Arguments:
         data: Observations in rows, any leading axes; their mean is removed.
         latents: Number of latents, fewer than dimensions unless the noise is given.
-        noise: The variance σ², kept as it is; estimated if None.
+        noise: The variance σ², fixed; estimated if None.
         seed: Seed of the start.
-        steps: Most steps.
+        steps: Largest number of steps.
         tolerance: Stop when no entry of W moves by more than this share of the largest.
 
     Example:
@@ -147,18 +142,18 @@ def ppca_em(
     decoder = decoder * (total / size**2).sqrt()[..., None, None]
     for step in range(steps + 1):
         spread = covariance @ decoder
-        mixed = torch.linalg.solve(gram(decoder, level), decoder.mT @ spread)
+        mixed = torch.linalg.solve(shifted_gram(decoder, level), decoder.mT @ spread)
         identity = torch.eye(latents, dtype=torch.float64, device=level.device) * level[..., None, None]
         moved = torch.linalg.solve(identity + mixed, spread, left=False)
         if noise is None:
-            explained = torch.linalg.solve(gram(decoder, level), spread.mT) * moved.mT
+            explained = torch.linalg.solve(shifted_gram(decoder, level), spread.mT) * moved.mT
             level = (total - explained.sum((-2, -1))) / size
         change, decoder = (moved - decoder).abs().amax((-2, -1)), moved
         if bool((change <= tolerance * moved.abs().amax((-2, -1))).all()):
             break
         if step == steps:
             raise AxiswiseError(
-                f"Expectation maximisation must settle to {tolerance:.0e} within {steps} steps. Got a last move of "
+                f"Expectation maximisation must converge to {tolerance:.0e} within {steps} steps. Got a last change of "
                 f"{change.max().item():.1e}; allow more `steps` or a larger `tolerance`."
             )
     return PPCA(decoder, level, mean_log_likelihood(decoder, level, covariance))

@@ -1,39 +1,55 @@
-"""Principal directions of data, and how far the columns of a decoder are those."""
+"""Principal directions of data, and how well the columns of a decoder match them."""
 
 from typing import NamedTuple
 
 import torch
 
-from axiswise.analytic.linear_gaussian import check_latents, covariance_eigen, real
+from axiswise.analytic._checks import check_latents, real
+from axiswise.analytic._covariance import covariance_eigen
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment
 from axiswise.shapes import Array, Float, Int, Num, Tensor
 
 
 class PrincipalDirections(NamedTuple):
-    """The principal directions of data, the one of largest variance first."""
+    """The principal directions of data, the one of largest variance first.
+
+    Example:
+        >>> principal_directions(torch.tensor([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])).variances.tolist()
+        [4.5, 0.5]
+    """
 
     directions: Float[Tensor, "... x d"]
     """Unit vectors in the columns."""
     variances: Float[Tensor, "... d"]
     """Variance of the data along each."""
     gaps: Float[Tensor, "... d"]
-    """Distance of each variance to the nearest other one, as a share of itself; where it is 0 the direction is free."""
+    """Distance of each variance to the nearest other one, as a share of itself; at 0 the direction is not unique."""
 
 
 class DirectionAlignment(NamedTuple):
-    """How far the columns of a decoder are principal directions."""
+    """How well the columns of a decoder match principal directions.
+
+    Example:
+        >>> direction_alignment(2.0 * torch.eye(2), torch.eye(2)).score.item()
+        1.0
+    """
 
     score: Float[Tensor, "..."]
     """Mean of the cosines: 1 if each column is a principal direction, up to order, sign and length."""
     cosines: Float[Tensor, "... z"]
     """|cos| of the angle between each column and the direction it is paired with; NaN for a column of zeros."""
     direction: Int[Tensor, "... z"]
-    """Which direction that is; −1 if none was left or the column is zero."""
+    """Index of that direction; −1 if there is none or the column is zero."""
 
 
 def sample_covariance(data: Num[Array, "... n x"]) -> Float[Tensor, "... x x"]:
-    r"""Covariance :math:`\frac1n \sum_i (x_i - \bar x)(x_i - \bar x)^\top` of observations in rows, divided by n.
+    r"""Returns the covariance of observations in rows, divided by n.
+
+    .. math:: \frac1n \sum_i (x_i - \bar x)(x_i - \bar x)^\top
+
+    Arguments:
+        data: Observations in rows, any leading axes.
 
     Example:
         >>> sample_covariance(torch.tensor([[0.0, 1.0], [2.0, 1.0]])).tolist()
@@ -47,7 +63,7 @@ def sample_covariance(data: Num[Array, "... n x"]) -> Float[Tensor, "... x x"]:
 
 
 def principal_directions(data: Num[Array, "... n x"], count: int | None = None) -> PrincipalDirections:
-    r"""Gives the principal directions of data: eigenvectors of the covariance, the largest eigenvalue first.
+    r"""Returns the principal directions of data: eigenvectors of the covariance, the largest eigenvalue first.
 
     The columns of the decoder of a linear VAE are these, up to order, sign and length.
 
@@ -57,7 +73,7 @@ def principal_directions(data: Num[Array, "... n x"], count: int | None = None) 
 
     Arguments:
         data: Observations in rows, any leading axes; their mean is removed.
-        count: How many directions; all if None.
+        count: Number of directions; all if None.
 
     Example:
         >>> found = principal_directions(torch.tensor([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
@@ -75,12 +91,12 @@ def principal_directions(data: Num[Array, "... n x"], count: int | None = None) 
 
 
 def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "... y d"]) -> DirectionAlignment:
-    r"""Compares the columns of a linear decoder with principal directions, each with one of its own.
+    r"""Compares the columns of a linear decoder with principal directions, one to one.
 
     .. math:: \max_\pi \sum_j |\cos\angle(d_j, u_{\pi(j)})|,
 
     over one-to-one pairings of columns :math:`d_j` with directions :math:`u_i`. Columns of zeros, those of latents that
-    are switched off, are left out.
+    are switched off, are ignored.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021,
@@ -89,7 +105,7 @@ def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "
 
     Arguments:
         decoder: The decoder's matrix, any leading axes.
-        directions: Unit vectors in the columns, as of `principal_directions`.
+        directions: Unit vectors in the columns, such as those of `principal_directions`.
 
     Example:
         >>> turned = torch.tensor([[0.0, 2.0], [-1.0, 0.0]], dtype=torch.float64)
@@ -121,19 +137,19 @@ def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "
 def stochastic_loss(
     decoder: Num[Array, "... d d"], covariance: Num[Array, "... e e"], budget: float | int = 0.0
 ) -> Float[Tensor, "..."]:
-    r"""The least noise that reaches the output if a decoder M is to give fixed reconstructions at a fixed divergence.
+    r"""Returns the smallest noise of the output for a decoder M with fixed reconstructions at a fixed divergence.
 
     In the d active directions, let the reconstructions :math:`\hat x` have mean 0 and covariance C. A decoder M fixes
     the latents, :math:`\mu = M^{-1} \hat x`, and its columns are scaled so that each has :math:`\mathbb E \mu_j^2 = 1`.
-    The rest of the divergence is the budget :math:`b = -\sum_j \log \sigma_j^2`. Shared out for the best,
+    The rest of the divergence is the budget :math:`b = -\sum_j \log \sigma_j^2`. With its best allocation,
 
     .. math:: \min_{\sigma:\, -\sum_j \log\sigma_j^2 = b} \mathbb E \|M \varepsilon\|^2
         = d\, e^{-b/d} \Big( \prod_j \|m_j\|^2\, [M^{-1} C M^{-\top}]_{jj} \Big)^{1/d}
         \ \ge\ d\, e^{-b/d} (\det C)^{1/d}.
 
-    By Hadamard's inequality, once for M and once for :math:`M^{-1} C M^{-\top}`, it is least if and only if the columns
-    are orthogonal and the latents uncorrelated: columns are the principal directions of the reconstructions, in any
-    order, with any sign. Without the budget the problem would have the trivial solution σ = 0.
+    By Hadamard's inequality, once for M and once for :math:`M^{-1} C M^{-\top}`, it is smallest if and only if the
+    columns are orthogonal and the latents uncorrelated: columns are the principal directions of the reconstructions, in
+    any order, with any sign. Without the budget the problem would have the trivial solution σ = 0.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021,
@@ -142,7 +158,7 @@ def stochastic_loss(
     Arguments:
         decoder: The invertible matrix M in coordinates of the active directions; lengths of columns do not matter.
         covariance: Covariance C of the reconstructions in the same coordinates, of full rank.
-        budget: The divergence b left for the variances.
+        budget: The divergence b available to the variances.
 
     Example:
         >>> along, turned = torch.eye(2), torch.tensor([[1.0, -1.0], [1.0, 1.0]])
@@ -165,9 +181,9 @@ def stochastic_loss(
 def latent_scale(
     mean: Float[Tensor, "... n z"], variance: Float[Tensor, "... n z"] | None = None
 ) -> Float[Tensor, "... z"]:
-    r"""The factor by which the divergence would have each latent scaled; 1 at every optimum.
+    r"""Returns the scale of each latent that minimises the divergence; 1 at every optimum.
 
-    A decoder can undo any scale c of a latent, so that at an optimum the divergence alone decides it:
+    A decoder can undo any scale c of a latent, so at an optimum the divergence alone determines it:
 
     .. math:: c_j = \arg\min_c \sum_i \left( c^2 (\mu_{ij}^2 + \sigma_{ij}^2) - \log c^2 \sigma_{ij}^2 \right)
         = \left( \mathbb E \mu_j^2 + \mathbb E \sigma_j^2 \right)^{-1/2}.

@@ -38,7 +38,7 @@ from axiswise.attack.manipulation import (
     scaled_factors,
 )
 from axiswise.data import FactorDataset
-from axiswise.data.changes import moved
+from axiswise.data._reflection import add_reflected
 from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
@@ -302,7 +302,7 @@ def differentiate(
         for slot, leaf in zip(built.slots[NETWORK], leaves[NETWORK], strict=True)
     }
     drawn = bind({NETWORK: built.network}, own, {})[NETWORK](factors)
-    changed = moved(x, built.learning.epsilon * drawn, images=built.images)
+    changed = add_reflected(x, built.learning.epsilon * drawn, images=built.images)
     targets = changed.repeat(built.learning.samples, *(1 for _ in x.shape[1:]))
 
     def one(leaves: list[Tensor], buffers: dict[str, Tensor], z: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

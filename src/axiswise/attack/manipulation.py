@@ -14,7 +14,8 @@ from torch.func import functional_call
 
 from axiswise.data import Change, FactorDataset
 from axiswise.errors import AxiswiseError
-from axiswise.models.vae import Reshape, check_sizes
+from axiswise.models._layers import Reshape
+from axiswise.models._sizes import check_sizes
 from axiswise.records import describe, read_tensors, restore, versions, write_tensors
 from axiswise.shapes import Float, Num, Tensor
 

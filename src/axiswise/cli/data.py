@@ -10,7 +10,8 @@ import typer
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # both would import PyTorch
-    from axiswise.data import FactorDataset, Source
+    from axiswise.data import FactorDataset
+    from axiswise.data._sources import Source
 
 app = typer.Typer(help="List, fetch and look at datasets.", no_args_is_help=True)
 
@@ -29,22 +30,19 @@ class _Entry(NamedTuple):
 
 def _datasets() -> dict[str, _Entry]:
     """The catalogue, in the order of the list."""
-    import importlib
-
     from axiswise import data
+    from axiswise.data.dsprites import SOURCE
+    from axiswise.data.fashion_mnist import SOURCES as FASHION_MNIST
+    from axiswise.data.mnist import SOURCES as MNIST
 
-    # As attributes of the package these names are functions; the declarations lie in the modules.
-    declared = {
-        name: importlib.import_module(f"axiswise.data.{name}") for name in ("dsprites", "mnist", "fashion_mnist")
-    }
-    sprites = (declared["dsprites"].SOURCE,)
+    sprites = (SOURCE,)
     entries = (
         _Entry(data.dsprites, "original", sprites),
         _Entry(data.color_dsprites, "rendered", sprites),
         _Entry(data.noisy_dsprites, "rendered", sprites),
         _Entry(data.shapes3d, "rendered", licence="Apache-2.0 (ours; the original's too)"),
-        _Entry(data.mnist, "original", _files(declared["mnist"].SOURCES)),
-        _Entry(data.fashion_mnist, "original", _files(declared["fashion_mnist"].SOURCES)),
+        _Entry(data.mnist, "original", _files(MNIST)),
+        _Entry(data.fashion_mnist, "original", _files(FASHION_MNIST)),
         _Entry(data.celeba, "original", licence="non-commercial research only", takes_path="may"),
         _Entry(data.image_folder, "yours", takes_path="must"),
         _Entry(data.npz, "yours", takes_path="must"),

@@ -1,6 +1,5 @@
-"""Datasets with known factors: what varies (`FactorSpace`), what is seen (`FactorDataset`), and changes of either."""
+"""Datasets with known factors: what varies (`FactorSpace`), what is observed (`FactorDataset`), and changes of both."""
 
-from axiswise.data._idx import read_idx
 from axiswise.data.arrays import arrays
 from axiswise.data.celeba import celeba
 from axiswise.data.changes import (
@@ -13,12 +12,13 @@ from axiswise.data.changes import (
     with_noise,
 )
 from axiswise.data.circles import circles
-from axiswise.data.dataset import FactorDataset, Split, Transition, stored
+from axiswise.data.dataset import DatasetSplit, FactorDataset, Transition, stored
 from axiswise.data.digit_mixture import digit_mixture
 from axiswise.data.digits import ten_digits
 from axiswise.data.dsprites import color_dsprites, dsprites, noisy_dsprites
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.data.fashion_mnist import fashion_mnist
+from axiswise.data.folders import cache_folder, data_folder
 from axiswise.data.image_folder import image_folder
 from axiswise.data.linear_gaussian import linear_gaussian
 from axiswise.data.local_versus_global import local_versus_global
@@ -28,38 +28,22 @@ from axiswise.data.npz import npz
 from axiswise.data.pinwheel import pinwheel
 from axiswise.data.shapes3d import shapes3d
 from axiswise.data.small_sprites import small_sprites
-from axiswise.data.sources import (
-    Address,
-    DebianMember,
-    Place,
-    Source,
-    WheelMember,
-    cache_folder,
-    data_folder,
-    fetch,
-    fetch_all,
-)
-from axiswise.data.synth_linear import embedding, synth_linear
+from axiswise.data.synth_linear import synth_linear, synth_linear_matrix
 from axiswise.data.synth_nonlinear import synth_nonlinear
 from axiswise.data.transitions import LaplaceTransition, TransitionKind, UniformTransition, transitions
 from axiswise.shapes import Kind
 
 __all__ = [
-    "Address",
     "Change",
-    "DebianMember",
+    "DatasetSplit",
     "Factor",
     "FactorDataset",
     "FactorSpace",
     "Kind",
     "LaplaceTransition",
-    "Place",
-    "Source",
-    "Split",
     "Transition",
     "TransitionKind",
     "UniformTransition",
-    "WheelMember",
     "arrays",
     "cache_folder",
     "celeba",
@@ -69,10 +53,7 @@ __all__ = [
     "digit_mixture",
     "downsampled",
     "dsprites",
-    "embedding",
     "fashion_mnist",
-    "fetch",
-    "fetch_all",
     "image_folder",
     "linear_gaussian",
     "local_versus_global",
@@ -83,12 +64,12 @@ __all__ = [
     "noisy_dsprites",
     "npz",
     "pinwheel",
-    "read_idx",
     "shapes3d",
     "small_sprites",
     "stored",
     "subset",
     "synth_linear",
+    "synth_linear_matrix",
     "synth_nonlinear",
     "ten_digits",
     "transitions",

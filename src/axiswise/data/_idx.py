@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from axiswise.data._sources import Source, fetch_all
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.sources import Source, fetch_all
 from axiswise.errors import AxiswiseError
 
 UNSIGNED_BYTES = 8  # the code of the type; the other types occur in no dataset here
@@ -29,10 +29,10 @@ class Part(NamedTuple):
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """Reads a file of unsigned bytes, compressed where its name ends in ``.gz``.
+    """Reads a file of unsigned bytes; a name that ends in ``.gz`` means that it is compressed.
 
-    The file begins with 0, 0, the code of the type and the number of axes, a byte each; then comes the size of every
-    axis in four bytes, the highest first; then the values, the last axis varying fastest.
+    The file starts with 0, 0, the code of the type and the number of axes, one byte each. The size of each axis
+    follows in four bytes, the highest first. The values follow, with the last axis varying fastest.
 
     References:
         LeCun, Cortes and Burges, *The MNIST database of handwritten digits*, section "File formats".
@@ -52,30 +52,30 @@ def read_idx(path: Path) -> np.ndarray:
             magic = stream.read(4)
             if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] != UNSIGNED_BYTES or magic[3] == 0:
                 raise AxiswiseError(
-                    f"{path} must begin as an IDX file of unsigned bytes does (00 00 08 and the number of axes). "
+                    f"{path} must start like an IDX file of unsigned bytes (00 00 08 and the number of axes). "
                     f"Got {magic.hex(' ') or 'nothing'}: it is another kind of file."
                 )
             sizes = stream.read(4 * magic[3])
             if len(sizes) < 4 * magic[3]:
-                raise AxiswiseError(f"{path} is truncated: it ends within its header. Fetch it again.")
+                raise AxiswiseError(f"{path} is truncated: it ends inside its header. Fetch it again.")
             shape = struct.unpack(f">{magic[3]}I", sizes)
             count = math.prod(shape)
             values = stream.read(count + 1)
     except EOFError as error:
         raise AxiswiseError(f"{path} is truncated: its compressed contents end early. Fetch it again.") from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise AxiswiseError(f"{path} is not a whole gzip file ({error}). Fetch it again.") from error
+        raise AxiswiseError(f"{path} is not a complete gzip file ({error}). Fetch it again.") from error
     if len(values) != count:
         found = f"only {len(values):,}" if len(values) < count else "more"
-        raise AxiswiseError(f"{path} must hold {count:,} values, for its shape {shape}. Got {found}: it is damaged.")
+        raise AxiswiseError(f"{path} must contain {count:,} values, for its shape {shape}. Got {found}: it is damaged.")
     return np.frombuffer(values, np.uint8).reshape(shape)
 
 
 def packed_idx(values: np.ndarray) -> bytes:
-    """Makes a compressed IDX file of unsigned bytes: the inverse of `read_idx`.
+    """Returns a compressed IDX file of unsigned bytes: the inverse of `read_idx`.
 
     Arguments:
-        values: A uint8 array of at least one axis.
+        values: A uint8 array with at least one axis.
 
     Example:
         >>> gzip.decompress(packed_idx(np.array([7], dtype=np.uint8))).hex(" ")
@@ -86,7 +86,7 @@ def packed_idx(values: np.ndarray) -> bytes:
 
 
 def labelled_images(name: str, parts: Mapping[str, Part], part: str | None) -> FactorDataset:
-    """Makes the dataset of one part, or of all in order, fetching their files where the data folder lacks them.
+    """Returns the dataset of one part, or of all in order, and downloads the files that the data folder lacks.
 
     Arguments:
         name: Catalogue name.
@@ -108,7 +108,7 @@ def labelled_images(name: str, parts: Mapping[str, Part], part: str | None) -> F
         if len(of_images) != len(of_labels):
             raise AxiswiseError(f"{path} must label {len(of_images):,} images. Got {len(of_labels):,} labels.")
         if of_labels.max(initial=0) >= CLASSES:
-            raise AxiswiseError(f"{path} must hold labels from 0 to {CLASSES - 1}. Got {of_labels.max()}.")
+            raise AxiswiseError(f"{path} must contain labels from 0 to {CLASSES - 1}. Got {of_labels.max()}.")
     return FactorDataset(
         name=name,
         arguments={"part": part},

@@ -1,4 +1,4 @@
-"""The room of 3D Shapes, cast ray by ray: what each pixel sees, and how bright it is, apart from the three hues."""
+"""The room of 3D Shapes, cast ray by ray: what each pixel shows and how bright it is, without the three hues."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ CAMERA_DISTANCE = 10.0  # from the axis of the object: the unit of length
 REACH = 4.5  # no object, nor its shadow, is further from the axis
 SAMPLES = 3  # rays across a pixel, in both directions
 PLANES = ("floor", "floor shade", "wall", "wall shade", "object", "object shade", "object gloss")
-SHADE_UNIT = 180.0  # shades reach 1.4, so that 255 stands for 1.417
+SHADE_UNIT = 180.0  # shades reach 1.4, so that 255 means 1.417
 SKY_MATERIAL, FLOOR, BACK, LEFT, RIGHT, SHADOW, OBJECT = range(7)
 WALLS = (BACK, LEFT, RIGHT)
 TABLES = Path(__file__).with_name("shapes3d.safetensors")
@@ -62,8 +62,8 @@ class Scene:
     capsule_length: float = 2.5227
 
 
-class Seen(NamedTuple):
-    """What each ray meets first: a material, where, and for the object its outward normal (zero elsewhere)."""
+class RayHits(NamedTuple):
+    """What each ray hits first: the material, the point, and the outward normal of the object (zero elsewhere)."""
 
     material: np.ndarray
     point: np.ndarray
@@ -71,13 +71,13 @@ class Seen(NamedTuple):
 
 
 class Shading(NamedTuple):
-    """Brightness of what each ray meets: a factor of its colour, and white that is added."""
+    """Brightness of what each ray hits: a factor of its colour, and the white that is added."""
 
     shade: np.ndarray
     gloss: np.ndarray
 
 
-def seen(scene: Scene, scale: int, shape: int | None, orientation: int, samples: int = SAMPLES) -> Seen:
+def cast_rays(scene: Scene, scale: int, shape: int | None, orientation: int, samples: int = SAMPLES) -> RayHits:
     """Casts the rays of one image.
 
     Arguments:
@@ -88,7 +88,7 @@ def seen(scene: Scene, scale: int, shape: int | None, orientation: int, samples:
         samples: Rays across a pixel.
 
     Example:
-        >>> whole = seen(Scene(), scale=0, shape=0, orientation=7, samples=1)
+        >>> whole = cast_rays(Scene(), scale=0, shape=0, orientation=7, samples=1)
         >>> image = whole.material.reshape(64, 64)
         >>> [int(image[row, 32]) for row in (0, 30, 45, 63)] == [SKY_MATERIAL, BACK, OBJECT, FLOOR]
         True
@@ -97,30 +97,32 @@ def seen(scene: Scene, scale: int, shape: int | None, orientation: int, samples:
     material, point = _room(scene, origin, direction)
     normal = np.zeros_like(point)
     if shape is None:
-        return Seen(material, point, normal)
+        return RayHits(material, point, normal)
     size = SCALES[scale]
-    # Only rays near the object can meet it or its shadow: testing the others would take most of the time.
+    # Only rays near the object can hit it or its shadow: testing the others would take most of the time.
     near = np.flatnonzero(np.abs(_nearest_approach(origin, direction)) < REACH)
     distance, normals = _object(scene, shape, size, origin[None], direction[near])
-    met = near[np.isfinite(distance)]
-    material[met] = OBJECT
-    normal[met] = normals[np.isfinite(distance)]
-    point[met] = origin + distance[np.isfinite(distance), None] * direction[met]
+    hit = near[np.isfinite(distance)]
+    material[hit] = OBJECT
+    normal[hit] = normals[np.isfinite(distance)]
+    point[hit] = origin + distance[np.isfinite(distance), None] * direction[hit]
     floor = near[material[near] == FLOOR]
     floor = floor[np.abs(point[floor, :2]).max(-1) < REACH]
     start = point[floor] * [1.0, 1.0, 0.0] + [0.0, 0.0, 1e-4]  # just above the floor, below every object
     blocked, _ = _object(scene, shape, size, start, np.array(scene.light) - start)
     material[floor[blocked < 1.0]] = SHADOW
-    return Seen(material, point, normal)
+    return RayHits(material, point, normal)
 
 
-def shading(scene: Scene, tables: Mapping[str, np.ndarray], rays: Seen, shape: int | None, orientation: int) -> Shading:
-    """Brightness of what each ray meets; the sky has none of its own.
+def shading(
+    scene: Scene, tables: Mapping[str, np.ndarray], rays: RayHits, shape: int | None, orientation: int
+) -> Shading:
+    """Brightness of what each ray hits; the sky has no shading.
 
     Arguments:
         scene: Sizes.
-        tables: Coefficients, as `fitted_tables` gives.
-        rays: What `seen` gave.
+        tables: Coefficients, as `fitted_tables` returns.
+        rays: What `cast_rays` returned.
         shape: Level of the factor, or None for the empty room.
         orientation: Level of the factor.
     """
@@ -140,7 +142,7 @@ def shading(scene: Scene, tables: Mapping[str, np.ndarray], rays: Seen, shape: i
 def room_shade(
     scene: Scene, tables: Mapping[str, np.ndarray], material: int, point: np.ndarray, angle: float
 ) -> np.ndarray:
-    """Brightness of the floor, of its shadow or of a wall: smooth light, and the pattern painted on the surface."""
+    """Brightness of the floor, of its shadow or of a wall: smooth light, and the texture of the surface."""
     features = room_features(scene, material, point, angle)
     light = features @ tables["room light"][material - FLOOR, : features.shape[-1]]
     if material == SHADOW:
@@ -159,10 +161,10 @@ def surface(scene: Scene, material: int, point: np.ndarray) -> tuple[np.ndarray,
 
 
 def room_features(scene: Scene, material: int, point: np.ndarray, angle: float) -> np.ndarray:
-    """What the smooth light on a surface is a linear combination of: powers of place and, on walls, of the angle.
+    """Features of the smooth light on a surface: powers of the position and, on walls, of the angle.
 
-    The lamp stands still in the room, so that the floor looks the same from everywhere; the walls are mostly lit from
-    the camera, and their brightness turns with it.
+    The light is a linear combination of them. The lamp does not move, so the floor looks the same from everywhere. The
+    walls are lit mostly from the camera, and their brightness turns with it.
     """
     along, across = (2 * coordinate - 1 for coordinate in surface(scene, material, point))
     if material in (FLOOR, SHADOW):
@@ -172,12 +174,12 @@ def room_features(scene: Scene, material: int, point: np.ndarray, angle: float) 
 
 
 def object_features(scene: Scene, point: np.ndarray, normal: np.ndarray, angle: float) -> np.ndarray:
-    """What the brightness of an object is a linear combination of: its normal, in the room and to the camera."""
+    """Features of an object's brightness, a linear combination of them: its normal, in the room and to the camera."""
     cosine, sine = np.cos(angle), np.sin(angle)
     sideways, forward = normal[:, 0] * cosine - normal[:, 1] * sine, normal[:, 0] * sine + normal[:, 1] * cosine
     towards = np.array(scene.light) - point
     lit = (normal * towards).sum(-1) / np.linalg.norm(towards, axis=-1)
-    # A lamp adds its gloss at once where a surface turns to it: hence the step.
+    # A lamp adds its gloss as soon as a surface turns towards it: hence the step.
     columns = [lit.clip(0), (lit > 0).astype(float), (lit > 0) * lit**2, (lit > 0) * sideways, (lit > 0) * forward]
     columns += [(-forward).clip(0), sideways, sideways**2, sideways**3, forward * sideways, forward**2, forward**3]
     columns += [normal[:, 2], normal[:, 2] ** 2, normal[:, 2] ** 3, normal[:, 2] * forward, normal[:, 2] * sideways]
@@ -210,11 +212,11 @@ def planes(
     orientation: int,
     samples: int = SAMPLES,
 ) -> np.ndarray:
-    """Averages the rays of each pixel into the `PLANES` of an image: how much of it each material covers and reflects.
+    """Averages the rays of each pixel into the `PLANES` of an image: what each material covers and reflects.
 
     Arguments:
         scene: Sizes.
-        tables: Coefficients, as `fitted_tables` gives.
+        tables: Coefficients, as `fitted_tables` returns.
         scale: Level of the factor.
         shape: Level of the factor, or None for the empty room.
         orientation: Level of the factor.
@@ -225,7 +227,7 @@ def planes(
         >>> image.shape, float(image[0, 63].min())
         ((7, 64, 64), 1.0)
     """
-    rays = seen(scene, scale, shape, orientation, samples)
+    rays = cast_rays(scene, scale, shape, orientation, samples)
     shade, gloss = shading(scene, tables, rays, shape, orientation)
     floor = (rays.material == FLOOR) | (rays.material == SHADOW)
     wall = np.isin(rays.material, WALLS)
@@ -235,14 +237,14 @@ def planes(
 
 
 def packed(layers: np.ndarray) -> np.ndarray:
-    """Rounds planes to bytes, shades to a coarser unit, since they may exceed 1."""
+    """Rounds planes to bytes; shades have a coarser unit, since they may exceed 1."""
     units = np.array([SHADE_UNIT if "shade" in name else 255.0 for name in PLANES])
     return np.round(layers * units[:, None, None]).clip(0, 255).astype(np.uint8)
 
 
 @cache
 def fitted_tables() -> Mapping[str, np.ndarray]:
-    """The coefficients of light and pattern that ship with the package.
+    """The coefficients of light and texture that ship with the package.
 
     They were fitted to 63 images of 3D Shapes (DeepMind, Apache-2.0) by ``benchmarks/fit_shapes3d.py --light``.
 

@@ -1,9 +1,9 @@
-"""A Triton kernel that composes Shapes3D images in one pass: what `shapes3d.composed` does in twenty.
+"""A Triton kernel that composes Shapes3D images in one pass, where `shapes3d.composed` needs twenty.
 
-This module needs Triton, which comes with PyTorch's CUDA builds; nothing imports it on a CPU.
+This module needs Triton, which PyTorch's CUDA builds include; nothing imports it on a CPU.
 """
 
-# Triton launches a kernel by subscribing it with its grid.
+# Triton launches a kernel by subscripting it with its grid.
 # pyright: reportIndexIssue=false
 
 import torch
@@ -50,7 +50,7 @@ def compose(
     index: Int[Tensor, "*shape"],
     unit: float,
 ) -> Float[Tensor, "*shape 3 h w"]:
-    """Images of the rows of the grid, as `shapes3d.composed` gives them."""
+    """Images of the rows of the grid, as `shapes3d.composed` returns them."""
     geometries, _, height, width = planes.shape
     images = torch.empty(*index.shape, 3, height, width, dtype=torch.float32, device=planes.device)
     if index.numel():

@@ -24,18 +24,18 @@ def arrays(
     sizes: Sequence[int | None] | None = None,
     name: str = "arrays",
 ) -> FactorDataset:
-    """Makes a dataset from observations and, where they are known, their factors.
+    """Makes a dataset from observations and, if known, their factors.
 
-    The arrays are copied, and a SHA-256 of what they hold is part of the dataset's identity. Where the rows are the
-    full grid of discrete factors, the last one varying fastest, the dataset knows it and ``space.index`` works.
+    The arrays are copied, and their SHA-256 is part of the dataset's identity. If the rows are the full grid of
+    discrete factors, with the last one varying fastest, ``space.index`` works.
 
     Arguments:
-        x: Observations (n, …); bytes (uint8) are taken as pixels and scaled to 0…1, everything else is kept as float32.
-            Images are (n, c, h, w).
+        x: Observations (n, …); bytes (uint8) are pixels and are scaled to 0…1, all else becomes float32. Images
+            are (n, c, h, w).
         factors: Values (n, k). Integer columns are discrete levels from 0, float columns are continuous.
-        names: What the factors are called; "factor 0", "factor 1", … when absent.
-        kinds: Kind of each factor, where it differs from what the type of `factors` says.
-        sizes: Number of levels of each factor (None where real-valued); when absent, one more than the largest level.
+        names: Names of the factors; None for "factor 0", "factor 1", ….
+        kinds: Kind of each factor; None for what the type of `factors` implies.
+        sizes: Number of levels of each factor (None if real-valued); None for one more than the largest level.
         name: Name of the dataset in records and reports.
 
     Example:
@@ -77,13 +77,13 @@ def arrays(
 
 
 def _numpy(array: Array, what: str) -> np.ndarray:
-    """Copies into a numpy array of a plain numeric type and the machine's byte order."""
+    """Copies into a numpy array of a plain numeric type and native byte order."""
     if isinstance(array, torch.Tensor):
         array = array.detach().cpu()
         array = (array.float() if array.dtype == torch.bfloat16 else array).numpy()  # numpy has no bfloat16
     array = np.asarray(array)
     if array.dtype.kind not in "biuf":
-        raise AxiswiseError(f"`{what}` must hold real numbers. Got the type {array.dtype}.")
+        raise AxiswiseError(f"`{what}` must contain real numbers. Got the type {array.dtype}.")
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
@@ -92,7 +92,7 @@ def _observations(x: np.ndarray) -> np.ndarray:
         hint = "; use x[:, None] for a single value" if x.ndim == 1 else ""
         raise AxiswiseError(f"`x` must have a row for each sample: shape (n, …). Got {x.shape}{hint}.")
     if x.size == 0:
-        raise AxiswiseError(f"`x` must hold at least one sample of at least one value. Got shape {x.shape}.")
+        raise AxiswiseError(f"`x` must contain at least one sample of at least one value. Got shape {x.shape}.")
     if x.dtype == np.uint8:
         return x
     with np.errstate(over="ignore"):  # what overflows float32 is reported below
@@ -133,7 +133,7 @@ def _each(given: Sequence[Entry] | None, default: Sequence[Entry], what: str) ->
 
 
 def _size(column: np.ndarray, name: str, kind: Kind, size: int | None) -> int | None:
-    """Number of levels of a column, once they are known to be levels; None for real values."""
+    """Number of levels of a column, after a check that these are levels; None for real values."""
     if kind == "continuous" or (kind == "circular" and column.dtype.kind == "f" and size is None):
         return size  # `Factor` refuses a continuous one with a size
     for wrong, why in ((column != np.floor(column), "integers"), (column < 0, "at least 0")):
@@ -141,7 +141,7 @@ def _size(column: np.ndarray, name: str, kind: Kind, size: int | None) -> int | 
             row = int(wrong.argmax())
             raise AxiswiseError(
                 f"The levels of factor {name!r} must be {why}. Got {column[row]} in row {row}; "
-                "number the levels from 0, or say kind 'continuous'."
+                "number the levels from 0, or use kind 'continuous'."
             )
     highest = int(column.max())
     if size is not None and highest >= size:

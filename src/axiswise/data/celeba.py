@@ -1,4 +1,4 @@
-"""CelebA: faces with forty attributes, from a folder that the user has."""
+"""CelebA: faces with forty attributes, from a folder of the user's."""
 
 import hashlib
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from axiswise.data._images import convert, image_files
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.image_folder import convert, image_files
-from axiswise.data.sources import data_folder
+from axiswise.data.folders import data_folder
 from axiswise.errors import AxiswiseError, DataUnavailable
 
 CROP = 148
@@ -18,17 +18,17 @@ ATTRIBUTES = "list_attr_celeba.txt"
 
 
 def celeba(folder: str | Path | None = None, size: int = 64) -> FactorDataset:
-    """The aligned faces of CelebA: the middle 148×148 pixels, resized, with their attributes where they are known.
+    """The aligned faces of CelebA: the central 148×148 pixels, resized, and their attributes, if known.
 
-    CelebA is not for free use and is not fetched. Its folder holds ``img_align_celeba`` (or the images themselves), and
-    perhaps ``list_attr_celeba.txt``, whose forty attributes are then binary factors: 0 for absent, 1 for present. The
-    images are converted once, as those of `image_folder` are.
+    The licence of CelebA does not allow free use, so it is not downloaded. Its folder contains ``img_align_celeba`` (or
+    the images themselves). If it also contains ``list_attr_celeba.txt``, the forty attributes are binary factors: 0 for
+    absent, 1 for present. The images are converted once, as in `image_folder`.
 
     References:
         Liu, Luo, Wang and Tang, *Deep learning face attributes in the wild*, ICCV 2015.
 
     Arguments:
-        folder: The folder; ``celeba`` in the data folder when None.
+        folder: The folder; None for ``celeba`` in the data folder.
         size: Side of the images in pixels.
 
     Example:
@@ -63,12 +63,12 @@ def celeba(folder: str | Path | None = None, size: int = 64) -> FactorDataset:
 
 
 def _attributes(path: Path, names: list[str]) -> tuple[tuple[Factor, ...], np.ndarray]:
-    """Reads a file whose lines are: the number of images, the attributes' names, and for each image ±1 a name."""
+    """Reads a file of these lines: the number of images, the attributes' names, and ±1 per name for each image."""
     if not path.exists():
         return (), np.zeros((len(names), 0), np.int64)
     try:
         _, heading, *lines = path.read_text(encoding="ascii").splitlines()
-    except ValueError as error:  # fewer than two lines, or no text
+    except ValueError as error:  # fewer than two lines, or not text
         raise AxiswiseError(
             f"{path} must list the attributes of CelebA. Got another kind of file ({error})."
         ) from error

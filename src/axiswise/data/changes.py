@@ -1,4 +1,4 @@
-"""Pure changes of a dataset: each takes one and returns another, and the identity tells them apart."""
+"""Pure changes of a dataset: each takes a dataset and returns another with its own identity."""
 
 import hashlib
 import math
@@ -10,6 +10,7 @@ from typing import Any, final
 import torch
 
 from axiswise import numerics
+from axiswise.data._reflection import add_reflected
 from axiswise.data.dataset import FactorDataset, Render, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
@@ -27,10 +28,10 @@ class Change:
     """A small addition to every observation that depends on its factors only; see `manipulated`.
 
     Arguments:
-        name: What it is called in records.
-        epsilon: The most it adds to or takes from any value.
-        pattern: Pure function of (tensors, factors) that gives what is added, in units of epsilon: values in −1…1, in
-            the shape of the observations. Factors are levels, or float64 where any factor has real values.
+        name: Its name in records.
+        epsilon: The largest change of any value.
+        pattern: Pure function of (tensors, factors) that returns what is added, in units of epsilon: values in −1…1,
+            in the shape of the observations. Factors are levels, or float64 where any factor has real values.
         tensors: What the pattern reads, such as the weights of a network; they move with the dataset. Their SHA-256 is
             part of the identity.
         arguments: JSON values that, with the name and the tensors, determine the pattern.
@@ -55,9 +56,8 @@ class Change:
 def subset(dataset: FactorDataset, /, **factor_values: int | Sequence[int]) -> FactorDataset:
     """Keeps the rows whose factors have the given levels.
 
-    A factor that is left with one level leaves the space; one left with several has its levels renumbered from 0, in
-    order. A subset of a full grid is a full grid. A circular factor that loses levels becomes discrete: it no longer
-    closes.
+    A factor with one remaining level leaves the space; other levels are renumbered from 0, in order. A subset of a full
+    grid is a full grid. A circular factor that loses levels becomes discrete: it no longer closes.
 
     Arguments:
         dataset: The dataset to choose from.
@@ -74,23 +74,25 @@ def subset(dataset: FactorDataset, /, **factor_values: int | Sequence[int]) -> F
     space = dataset.space
     if not factor_values:
         raise AxiswiseError(f"Name at least one factor to choose by. This dataset has {list(space.names)}.")
-    kept = {name: _kept(space.factors[space.position(name)], values) for name, values in factor_values.items()}
+    levels = {
+        name: _chosen_levels(space.factors[space.position(name)], values) for name, values in factor_values.items()
+    }
     factors = dataset.factors(torch.arange(len(dataset), device=dataset.device))
     chosen = torch.ones(len(dataset), dtype=torch.bool, device=dataset.device)
-    for name, values in kept.items():
+    for name, values in levels.items():
         column = factors[:, space.position(name)].contiguous()
         values = torch.tensor(values, dtype=factors.dtype, device=dataset.device)
         chosen &= torch.isin(column, values)
         factors[:, space.position(name)] = torch.searchsorted(values, column)  # renumbers the rows that are chosen
     rows = chosen.nonzero().squeeze(-1)
     if len(rows) == 0:
-        raise AxiswiseError(f"No row has {kept}. Choose levels that occur together.")
-    remaining = [column for column, name in enumerate(space.names) if len(kept.get(name, ())) != 1]
-    narrowed = tuple(_narrowed(space.factors[column], kept) for column in remaining)
+        raise AxiswiseError(f"No row has {levels}. Choose levels that occur together.")
+    remaining = [column for column, name in enumerate(space.names) if len(levels.get(name, ())) != 1]
+    narrowed = tuple(_narrowed(space.factors[column], levels) for column in remaining)
     return replace(
-        dataset.take(rows, subset={name: kept[name] for name in space.names if name in kept}),
+        dataset.take(rows, subset={name: levels[name] for name in space.names if name in levels}),
         space=FactorSpace(narrowed, grid=space.grid),
-        # Rows in order and levels in order: what is left of a full grid is again one.
+        # Rows and levels are in order, so the rest of a full grid is a full grid.
         levels=None if space.grid else factors[rows][:, remaining],
     )
 
@@ -125,10 +127,10 @@ def with_noise(dataset: FactorDataset, epsilon: float, *, seed: int = 0) -> Fact
     .. math:: x' = \rho(x + \varepsilon u), \qquad u \sim \mathcal{U}(-1, 1), \qquad
         \rho(t) = t - 2 (t - 1)_+ + 2 (-t)_+.
 
-    Images are reflected back into 0…1 by ρ, which keeps :math:`\|x' - x\|_\infty \le \varepsilon`; other observations
-    have no range to stay in, and ρ is left out. A row always has the same noise: it is drawn from the seed and the row
-    number when the row is rendered, and is not stored. The paper does not say what becomes of noise that leaves the
-    range; it is treated as in `manipulated`.
+    ρ reflects images back into 0…1 and preserves :math:`\|x' - x\|_\infty \le \varepsilon`. Other observations have no
+    fixed range, and ρ is omitted. A row always has the same noise: rendering draws it from the seed and the row number,
+    and does not store it. The paper does not say how it treats values outside the range; here it is as in
+    `manipulated`.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021,
@@ -157,17 +159,17 @@ def with_noise(dataset: FactorDataset, epsilon: float, *, seed: int = 0) -> Fact
 def with_correlation(
     dataset: FactorDataset, first: str, second: str, spread: float, *, samples: int | None = None, seed: int = 0
 ) -> FactorDataset:
-    r"""Draws rows so that two factors rise together.
+    r"""Draws rows such that two factors are correlated.
 
-    Each row of the result is drawn independently, with replacement, from all rows of the dataset, with a probability
-    that falls off with the difference of two factors, both counted from 0 to 1:
+    Each row of the result is drawn independently, with replacement, from all rows of the dataset. Its probability
+    decreases with the difference of two factors, both scaled to 0 … 1:
 
     .. math:: P(\text{row}) \propto \exp\left(-\frac{(a - b)^2}{2 s^2}\right), \qquad
         a = \frac{l_1}{n_1 - 1}, \quad b = \frac{l_2}{n_2 - 1},
 
-    for levels l of n. On a full grid that is the joint law of the two factors, and the others stay independent and
-    uniform. The smaller the spread s, the stronger the correlation. Circular factors are not wrapped around. The result
-    is no grid, and has no transitions.
+    for levels l of n. On a full grid this is the joint distribution of the two factors, and the others stay independent
+    and uniform. The smaller the spread s, the stronger the correlation. Circular factors are not wrapped around. The
+    result is not a grid and has no transitions.
 
     References:
         Träuble, Creager, Kilbertus, Locatello, Dittadi, Goyal, Schölkopf and Bauer, *On disentangled representations
@@ -179,7 +181,7 @@ def with_correlation(
         first: Name of a factor with levels.
         second: Name of another.
         spread: The standard deviation s.
-        samples: How many rows to draw; as many as the dataset has if None.
+        samples: How many rows to draw; None for the number of rows of the dataset.
         seed: Seed of the draw.
 
     Example:
@@ -197,28 +199,28 @@ def with_correlation(
     count = len(dataset) if samples is None else samples
     if count < 1:
         raise AxiswiseError(f"`samples` must be at least 1. Got {samples}.")
-    # On the CPU, wherever the dataset is: a device that adds up in another order could draw other rows.
+    # Always on the CPU: a device that adds in another order could draw other rows.
     factors = dataset.factors(torch.arange(len(dataset), device=dataset.device)).cpu()
     difference = _share(dataset.space, factors, first) - _share(dataset.space, factors, second)
     exponent = -difference.square() / (2 * spread * spread)
-    cumulated = (exponent - exponent.max()).exp().cumsum(0)  # the largest weight is 1: they cannot all vanish
-    # Two words make 53 bits: one would tell apart too few of dSprites' rows.
+    cumulated = (exponent - exponent.max()).exp().cumsum(0)  # the largest weight is 1, so they cannot all underflow
+    # Two words make 53 bits: the 32 of one are too coarse for the rows of dSprites.
     high, low = numerics.words(seed, "correlation", 0, 2 * count).reshape(2, count)
     uniform = ((high >> 5) * 2**26 + (low >> 6)).double() * 2.0**-53
     rows = torch.searchsorted(cumulated, uniform * cumulated[-1], right=True).clamp_max(len(dataset) - 1)
-    # Sorted rows read memory in order; which rows there are is what was random.
+    # Sorted rows read memory in order; the choice of rows is still random.
     return dataset.take(rows.sort().values, correlation=[first, second], spread=float(spread), samples=count, seed=seed)
 
 
 def manipulated(dataset: FactorDataset, change: Change) -> FactorDataset:
-    r"""Adds to every observation a little that depends on its factors.
+    r"""Adds a small change to every observation that depends on its factors.
 
     .. math:: x' = \rho(x + \varepsilon\, m(w)), \qquad \|m\|_\infty \le 1, \qquad
         \rho(t) = t - 2 (t - 1)_+ + 2 (-t)_+,
 
-    where w are the factors of x, and m is the change's pattern, held to −1…1. Images are reflected back into 0…1 by ρ,
-    which keeps :math:`\|x' - x\|_\infty \le \varepsilon`; other observations have no range to stay in, and ρ is left
-    out. Factors and transitions stay.
+    where w are the factors of x, and m is the change's pattern, clamped to −1…1. ρ reflects images back into 0…1 and
+    preserves :math:`\|x' - x\|_\infty \le \varepsilon`. Other observations have no fixed range, and ρ is omitted.
+    Factors and transitions stay.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, eq 12,
@@ -254,19 +256,19 @@ def manipulated(dataset: FactorDataset, change: Change) -> FactorDataset:
     found = change.pattern(_own(tensors, prefix), dataset.factors(torch.zeros(1, dtype=torch.int64))).shape
     if found != (1, *dataset.shape):
         raise AxiswiseError(
-            f"The pattern of change {change.name!r} must give an observation of shape {dataset.shape} for each row of "
-            f"{len(dataset.space)} factors. Got shape {tuple(found)} for one row."
+            f"The pattern of change {change.name!r} must return an observation of shape {dataset.shape} for each row "
+            f"of {len(dataset.space)} factors. Got shape {tuple(found)} for one row."
         )
     return result
 
 
 def materialized(dataset: FactorDataset) -> FactorDataset:
-    """Renders every observation once and holds them all, trading memory for time.
+    """Renders every observation once and stores them all, which trades memory for time.
 
     The values are the same, and so is the identity.
 
     Arguments:
-        dataset: The dataset to hold; it then takes 4 × numel bytes for each row on its device.
+        dataset: The dataset to render; the result takes 4 × numel bytes for each row on its device.
 
     Example:
         >>> from axiswise.data import arrays
@@ -281,8 +283,8 @@ def materialized(dataset: FactorDataset) -> FactorDataset:
     return replace(dataset, tensors={"x": x}, render=stored, rows=None)
 
 
-def _kept(factor: Factor, values: int | Sequence[int]) -> list[int]:
-    """The levels to keep, each once and in order."""
+def _chosen_levels(factor: Factor, values: int | Sequence[int]) -> list[int]:
+    """The levels to choose, each once and in order."""
     if factor.size is None:
         raise AxiswiseError(f"Only factors with levels can be chosen by. Factor {factor.name!r} has real values.")
     levels = sorted({values} if isinstance(values, int) else set(values))
@@ -291,10 +293,10 @@ def _kept(factor: Factor, values: int | Sequence[int]) -> list[int]:
     return levels
 
 
-def _narrowed(factor: Factor, kept: Mapping[str, list[int]]) -> Factor:
-    if factor.name not in kept or len(kept[factor.name]) == factor.size:
+def _narrowed(factor: Factor, levels: Mapping[str, list[int]]) -> Factor:
+    if factor.name not in levels or len(levels[factor.name]) == factor.size:
         return factor
-    return Factor(factor.name, len(kept[factor.name]), "discrete")
+    return Factor(factor.name, len(levels[factor.name]), "discrete")
 
 
 def _pooled(
@@ -312,9 +314,9 @@ def _check_epsilon(epsilon: float, dataset: FactorDataset | None = None) -> None
 
 
 def _counting_own_rows(dataset: FactorDataset) -> FactorDataset:
-    """The same dataset with the rows of a subset looked up in its render, which then counts the dataset's own rows.
+    """The same dataset, whose render looks up the rows of a subset and takes the dataset's own row numbers.
 
-    What depends on the row must depend on this number: it alone stays the same when a subset is materialized.
+    What depends on the row must depend on this number: only it stays the same when a subset is materialized.
     """
     if dataset.rows is None:
         return dataset
@@ -328,7 +330,7 @@ def _counting_own_rows(dataset: FactorDataset) -> FactorDataset:
 
 
 def _changes(dataset: FactorDataset) -> int:
-    """How often a dataset was changed: a number that tells the tensors of a change from those of the changes before."""
+    """How often a dataset was changed, a number that distinguishes the tensors of successive changes."""
     return len(dataset.arguments.get("changes", ()))
 
 
@@ -346,9 +348,9 @@ def _noisy(
     tensors: Mapping[str, Tensor],
     index: Int[Tensor, "*shape"],
 ) -> Float[Tensor, "..."]:
-    # A seed on the device draws there; filling it in, unlike copying it there, does not make the host wait.
+    # A seed on the device draws there. Filling a tensor, unlike copying one, does not make the host wait.
     drawn = numerics.uniform(index.new_full((), seed), "noise of rows", index, shape)
-    return moved(render(tensors, index), epsilon * (2.0 * drawn - 1.0), images=len(shape) == 3)
+    return add_reflected(render(tensors, index), epsilon * (2.0 * drawn - 1.0), images=len(shape) == 3)
 
 
 def _manipulated(
@@ -363,18 +365,7 @@ def _manipulated(
     factors = space.levels(index) if space.grid else tensors[f"levels {prefix}"][index]
     with numerics.repeatable():
         added = change.pattern(_own(tensors, prefix), factors).to(torch.float32).clamp(-1.0, 1.0)
-    return moved(render(tensors, index), change.epsilon * added, images=len(shape) == 3)
-
-
-def moved(x: Float[Tensor, "*any"], added: Float[Tensor, "*any"], *, images: bool) -> Float[Tensor, "*any"]:
-    """ρ(x + added): what is added to images is reflected back into 0…1, as in `manipulated`.
-
-    Example:
-        >>> moved(torch.tensor([0.0, 0.5, 1.0]), torch.tensor([-0.1, 0.1, 0.2]), images=True)
-        tensor([0.1000, 0.6000, 0.8000])
-    """
-    total = x + added
-    return total - 2.0 * (total - 1.0).relu() + 2.0 * (-total).relu() if images else total
+    return add_reflected(render(tensors, index), change.epsilon * added, images=len(shape) == 3)
 
 
 def _own(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -392,5 +383,5 @@ def _share(space: FactorSpace, factors: Num[Tensor, "n k"], name: str) -> Float[
 
 
 def _sha256(tensor: Tensor) -> str:
-    values = tensor.detach().cpu().flatten().view(torch.uint8).numpy()  # bytes: numpy lacks some of torch's types
+    values = tensor.detach().cpu().flatten().view(torch.uint8).numpy()  # bytes: numpy lacks some of PyTorch's types
     return hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode() + values.tobytes()).hexdigest()

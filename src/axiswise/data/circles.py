@@ -1,4 +1,4 @@
-"""Points on small circles whose centres lie on a large one: neighbours, groups of neighbours, and the whole."""
+"""Points on small circles whose centres lie on a large circle: structure on two scales."""
 
 import math
 
@@ -12,20 +12,20 @@ from axiswise.errors import AxiswiseError
 def circles(
     count: int = 6, points: int = 16, *, large_radius: float = 10.0, small_radius: float = 3.0
 ) -> FactorDataset:
-    r"""Lays points of the plane evenly on small circles, whose centres lie evenly on a large circle.
+    r"""Places points of the plane evenly on small circles, whose centres lie evenly on a large circle.
 
     .. math:: x = R \left(\cos\tfrac{2\pi c}{m}, \sin\tfrac{2\pi c}{m}\right)
         + r \left(\cos\tfrac{2\pi a}{n}, \sin\tfrac{2\pi a}{n}\right),
 
     where the factors are the circle c = 0 … m − 1 and the angle a = 0 … n − 1 on it, and the points are their full
-    grid. As β grows, a VAE first reconstructs the points, then means of neighbours, then the m centres, and at last the
+    grid. As β grows, a VAE first reconstructs the points, then means of neighbours, then the m centres, and finally the
     centre of all.
 
-    The figure was taken from Rezende and Viola, and neither numbers nor radii are given with it. These are ours: the
-    variance along any direction is :math:`r^2 / 2` within a circle and :math:`(R^2 + r^2) / 2` over all (for m and n of
-    at least 3). A linear decoder with noise of variance 1 gives up a direction when β exceeds its variance, so R = 10
-    and r = 3 place these two thresholds, 4.5 and 54.5, between the figure's β of 3.8, at which neighbours merge, and
-    its 60, at which everything has merged.
+    The figure comes from Rezende and Viola, without numbers or radii. The defaults here are ours: the variance along
+    any direction is :math:`r^2 / 2` within a circle and :math:`(R^2 + r^2) / 2` over all (for m and n of at least 3). A
+    linear decoder with noise of variance 1 gives up a direction when β exceeds its variance, so R = 10 and r = 3 place
+    these two thresholds, 4.5 and 54.5, between the figure's β of 3.8, at which neighbours merge, and its 60, at which
+    everything has merged.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, figure 2, after

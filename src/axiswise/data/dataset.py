@@ -15,15 +15,21 @@ from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Num, Shaped, Tensor
 
 Render = Callable[[Mapping[str, Tensor], Tensor], Tensor]
-"""Tensors and an int64 index of any shape in, float32 observations (…, \\*shape) out; images lie in 0…1."""
+"""Tensors and an int64 index of any shape in, float32 observations (…, \\*shape) out; images are in 0…1."""
 
 
 @runtime_checkable
 class Transition(Protocol):
-    """How the factors of an observation become those of the next: a pure function of uniform numbers."""
+    """How the factors of an observation change to those of the next: a pure function of uniform numbers.
+
+    Example:
+        >>> from axiswise.data import UniformTransition
+        >>> isinstance(UniformTransition(), Transition)
+        True
+    """
 
     def draws(self, space: FactorSpace) -> int:
-        """Uniform numbers that one transition uses."""
+        """Number of uniform numbers that one transition uses."""
         ...
 
     def step(
@@ -38,21 +44,21 @@ class Transition(Protocol):
 class FactorDataset:
     """Observations x by row number, with the factors that generated them.
 
-    Data stays where it is until asked for: ``x(index)`` renders rows on the dataset's device from the tensors that
-    ``to(device)`` moves, without waiting for the device, so that it can be captured in a CUDA graph. A change of a
-    dataset is another value of this class: a subset sets `rows`, a change of images composes `render`.
+    ``x(index)`` renders rows on demand, on the dataset's device, from the tensors that ``to(device)`` moves. It does
+    not wait for the device, so a CUDA graph can capture it. A change of a dataset is another instance of this class: a
+    subset sets `rows`, a change of images composes `render`.
 
     Arguments:
-        name: Catalogue name, kept by every change.
+        name: Catalogue name, the same after every change.
         arguments: JSON values that, with the name, determine every x and every factor.
         space: The factors, and whether the rows are their full grid.
         shape: Shape of one observation.
         tensors: What `render` reads; at least one, all on one device.
         render: Pure function of (tensors, index), where index counts the rows of the tensors.
-        levels: Factors of every row of this dataset, int64, or float64 where any factor has real values. None on a full
+        levels: Factors of every row of this dataset, int64, or float64 if any factor has real values. None on a full
             grid, where they follow from the row number.
         rows: For a subset, the row of the tensors behind each row of this dataset.
-        transition: How an observation's factors become the next one's, on a full grid; see `transitions`.
+        transition: How the factors of an observation change to those of the next, on a full grid; see `transitions`.
 
     Example:
         >>> from axiswise.data import synth_linear
@@ -74,13 +80,13 @@ class FactorDataset:
     def __post_init__(self) -> None:
         if not self.tensors:
             raise AxiswiseError("A dataset needs at least one tensor to render from. Got none.")
-        held = (*self.tensors.values(), *(tensor for tensor in (self.levels, self.rows) if tensor is not None))
-        devices = sorted({str(tensor.device) for tensor in held})
+        owned = (*self.tensors.values(), *(tensor for tensor in (self.levels, self.rows) if tensor is not None))
+        devices = sorted({str(tensor.device) for tensor in owned})
         if len(devices) > 1:
             raise AxiswiseError(f"All tensors of a dataset must be on one device. Got {devices}.")
         if (self.levels is None) != self.space.grid:
             raise AxiswiseError(
-                "`levels` must be given where the factors are not a full grid, and only there. "
+                "`levels` must be given if and only if the factors are not a full grid. "
                 f"Got grid={self.space.grid} and levels={'None' if self.levels is None else 'a tensor'}."
             )
         if self.levels is not None and self.levels.shape[-1] != len(self.space):
@@ -95,7 +101,9 @@ class FactorDataset:
         try:
             json.dumps(self.arguments, allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise AxiswiseError(f"`arguments` must hold JSON values only. Got {self.arguments!r}: {error}.") from error
+            raise AxiswiseError(
+                f"`arguments` must contain JSON values only. Got {self.arguments!r}: {error}."
+            ) from error
 
     def __repr__(self) -> str:
         factors = ", ".join(f"{factor.name} {factor.size or factor.kind}" for factor in self.space.factors)
@@ -111,12 +119,12 @@ class FactorDataset:
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors are, and where observations and factors come out."""
+        """Device of the tensors, the observations and the factors."""
         return next(iter(self.tensors.values())).device
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this dataset from others, as JSON: its name and arguments, with its changes in order.
+        """What distinguishes this dataset from others, as JSON: its name, its arguments and its changes in order.
 
         Example:
             >>> from axiswise.data import synth_linear
@@ -135,7 +143,7 @@ class FactorDataset:
         return self.render(self.tensors, index if self.rows is None else self.rows[index])
 
     def factors(self, index: Shaped[Tensor, "*shape"]) -> Num[Tensor, "*shape k"]:
-        """Gives the factors of rows: int64 levels, or float64 for all of them where any has real values.
+        """Returns the factors of rows: int64 levels, or float64 for all if any has real values.
 
         Arguments:
             index: Integer tensor of any shape.
@@ -176,13 +184,13 @@ class FactorDataset:
         return numerics.integers(seed, "sample", 0, (count,), len(self)).to(self.device)
 
     def intervene(self, factor_name: str, count: int, seed: int = 0, value: int | None = None) -> Int[Tensor, " count"]:
-        """Draws rows that all share one level of one factor, the others being random.
+        """Draws rows that share one level of one factor; the other factors are random.
 
         Arguments:
-            factor_name: The factor to hold fixed.
+            factor_name: The factor to fix.
             count: How many rows to draw, with replacement.
             seed: Seed of the draw.
-            value: The level to hold; drawn uniformly from the levels that occur when None.
+            value: The level to fix it at; None draws one uniformly from the levels that occur.
 
         Example:
             >>> from axiswise.data import arrays
@@ -194,7 +202,7 @@ class FactorDataset:
         size = self.space.sizes[column]
         if size is None:
             raise AxiswiseError(
-                f"Only a factor with levels can be held fixed. Factor {factor_name!r} has real values, which no two "
+                f"Only a factor with levels can be fixed. Factor {factor_name!r} has real values, which no two "
                 "rows share."
             )
         values = torch.arange(size) if self.levels is None else self.levels[:, column].unique().long().cpu()
@@ -213,11 +221,11 @@ class FactorDataset:
         return candidates[numerics.integers(seed, "intervene rows", 0, (count,), len(candidates)).to(self.device)]
 
     def take(self, rows: Shaped[Tensor, " m"], **identity: Any) -> "FactorDataset":
-        """Keeps some rows, in the given order.
+        """Selects rows, in the given order.
 
         Arguments:
             rows: Integer row numbers of this dataset.
-            identity: JSON values that say which rows these are; without any, a hash of the rows does.
+            identity: JSON values that identify these rows; without any, a hash of the rows does.
 
         Example:
             >>> from axiswise.data import synth_linear
@@ -240,11 +248,11 @@ class FactorDataset:
             space=replace(self.space, grid=False),
             levels=self.factors(rows),
             rows=rows if self.rows is None else self.rows[rows],
-            transition=None,  # whose next levels may lie outside
+            transition=None,  # the next levels may be outside of these rows
         )
 
     def changed(self, **identity: Any) -> "FactorDataset":
-        """Adds a change to the identity; who changes the values says so here.
+        """Adds a change to the identity; every function that changes values calls this.
 
         Arguments:
             identity: JSON values that determine the change.
@@ -256,8 +264,8 @@ class FactorDataset:
         """
         return replace(self, arguments={**self.arguments, "changes": [*self.arguments.get("changes", ()), identity]})
 
-    def split(self, seed: int = 0) -> "Split":
-        """Splits the rows at random into 80 % to train on, 10 % to choose with and 10 % to report on.
+    def split(self, seed: int = 0) -> "DatasetSplit":
+        """Splits the rows at random into 80 % for training, 10 % for validation and 10 % for testing.
 
         The shares are those of Rolinek et al. 2019, supplement 8.4.
 
@@ -274,17 +282,23 @@ class FactorDataset:
         tenth = len(self) // 10
         order = numerics.permutation(seed, "split", len(self))
         parts = order.split([len(self) - 2 * tenth, tenth, tenth])
-        # Sorted rows read memory in order; which rows a part holds is what was random.
-        return Split(
+        # Sorted rows read memory in order; the choice of rows is still random.
+        return DatasetSplit(
             *(
                 self.take(rows.sort().values, split=part, seed=seed)
-                for part, rows in zip(Split._fields, parts, strict=True)
+                for part, rows in zip(DatasetSplit._fields, parts, strict=True)
             )
         )
 
 
-class Split(NamedTuple):
-    """The three parts of a dataset."""
+class DatasetSplit(NamedTuple):
+    """The three parts of a dataset.
+
+    Example:
+        >>> from axiswise.data import synth_linear
+        >>> len(synth_linear(samples=100).split().validation)
+        10
+    """
 
     train: FactorDataset
     validation: FactorDataset
@@ -292,7 +306,13 @@ class Split(NamedTuple):
 
 
 def stored(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Float[Tensor, "..."]:
-    """Renders by looking up ``tensors["x"]``; bytes are pixels, and are scaled from 0…255 to 0…1.
+    """Looks rows up in ``tensors["x"]``: the render of datasets that store their observations.
+
+    Bytes are pixels and are scaled from 0…255 to 0…1.
+
+    Arguments:
+        tensors: Tensors of a dataset, with "x".
+        index: Rows of "x", of any shape.
 
     Example:
         >>> stored({"x": torch.tensor([[0, 255], [51, 0]], dtype=torch.uint8)}, torch.tensor(1))

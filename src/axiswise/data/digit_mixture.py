@@ -1,4 +1,4 @@
-"""Handwritten digits laid over each other, each as strongly as its own random source says."""
+"""Handwritten digits on top of each other, each weighted by its own random source."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,15 +17,14 @@ def digit_mixture(
 
     .. math:: x = A s + \eta, \qquad s \sim N(0, I_k), \quad \eta \sim N(0, \sigma^2 I_N),
 
-    where the columns of A are images of k digits: `linear_gaussian` with a mixing one can look at. Sources have either
-    sign, and the noise is as large as full ink, so that x is a vector of real numbers and not an image in 0…1;
-    reshape it to 28 × 28 to draw it. The factors are the sources s.
+    where the columns of A are images of k digits: `linear_gaussian` with a mixing matrix that one can plot. Sources
+    have both signs, and the noise is as large as full ink, so x is a vector of real numbers and not an image in 0…1.
+    Reshape it to 28 × 28 to plot it. The factors are the sources s.
 
-    The paper leaves open which images of MNIST it mixes, their size and their scale. Here they are the first of each
-    class in the training set, of the full size, N = 784, and with pixels from 0 to 1; the covariance then has the ten
-    leading eigenvalues 461, 81, 69, 63, 50, 42, 37, 34, 27 and 20 (σ² = 1 included), and 1 in all other directions.
-    The numbers 256 and 200 of its appendix C are widths of hidden layers. As many samples as it draws, 1,000, are the
-    default.
+    The paper does not say which images of MNIST it mixes, at which size and scale. Here they are the first of each
+    class in the training set, at full size, N = 784, with pixels from 0 to 1. The covariance then has the ten leading
+    eigenvalues 461, 81, 69, 63, 50, 42, 37, 34, 27 and 20 (σ² = 1 included), and 1 in all other directions.
+    The numbers 256 and 200 of its appendix C are widths of hidden layers. The default of 1,000 samples is the paper's.
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eq 17, section V and

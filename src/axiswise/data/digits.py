@@ -12,10 +12,10 @@ SIDE = 28
 
 
 def ten_digits() -> Float[Tensor, "10 28 28"]:
-    """Gives an image of each digit 0 … 9 in float64, from 0 for the background to 1 for full ink.
+    """Returns an image of each digit 0 … 9 in float64, from 0 for the background to 1 for full ink.
 
     They are the first examples of their classes in the training set of MNIST; ``digits.txt`` beside this file names
-    their rows, their terms and whom to cite.
+    their rows, licence and citation.
 
     References:
         LeCun, Bottou, Bengio and Haffner, *Gradient-based learning applied to document recognition*, Proceedings of the
@@ -26,5 +26,5 @@ def ten_digits() -> Float[Tensor, "10 28 28"]:
         >>> digits.shape, digits.min().item(), digits.max().item()
         (torch.Size([10, 28, 28]), 0.0, 1.0)
     """
-    stored = files("axiswise.data").joinpath("digits.npy").read_bytes()
-    return torch.from_numpy(np.load(BytesIO(stored), allow_pickle=False)).double() / 255
+    contents = files("axiswise.data").joinpath("digits.npy").read_bytes()
+    return torch.from_numpy(np.load(BytesIO(contents), allow_pickle=False)).double() / 255

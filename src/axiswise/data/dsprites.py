@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from axiswise import numerics
+from axiswise.data._sources import Address, Source, WheelMember, fetch
 from axiswise.data.dataset import FactorDataset, Render
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.sources import Address, Source, WheelMember, cache_folder, fetch
+from axiswise.data.folders import cache_folder
 from axiswise.errors import AxiswiseError
 from axiswise.records import replacing
 from axiswise.shapes import Float, Int, Shaped, Tensor
@@ -47,10 +48,10 @@ CHUNK = 4096  # images converted at a time: 16 MB of bytes
 def dsprites() -> FactorDataset:
     """The 737,280 binary 64×64 images of dSprites, the full grid of five factors.
 
-    Shape (square, ellipse, heart) 3, scale 6, orientation 40, posX 32 and posY 32; the constant colour is left out.
-    The orientations run from 0 to 2π inclusive, so that the first and the last level are the same angle. Images are
-    kept as bits, 0.4 GB on any device, and unpacked when asked for. The first call fetches the published file where the
-    data folder lacks it, and converts it, in a few seconds; later calls map the converted file.
+    Shape (square, ellipse, heart) 3, scale 6, orientation 40, posX 32 and posY 32; the constant colour is omitted. The
+    orientations run from 0 to 2π inclusive, so the first and the last level are the same angle. Images are stored as
+    bits, 0.4 GB on any device, and unpacked on demand. The first call downloads the published file if the data folder
+    lacks it, and converts it in a few seconds. Later calls map the converted file.
 
     References:
         Matthey, Higgins, Hassabis and Lerchner, *dSprites: disentanglement testing sprites dataset*, 2017.
@@ -71,12 +72,12 @@ def dsprites() -> FactorDataset:
 
 
 def color_dsprites(seed: int = 0) -> FactorDataset:
-    r"""The images of dSprites with each shape in a random colour of its own.
+    r"""The images of dSprites, each in a random colour.
 
     .. math:: x'_c = u_c\, x, \qquad u_c \sim U(0.5, 1) \text{ for each of the three channels.}
 
-    The colour is no factor but a nuisance. Locatello et al. draw it anew whenever an image is drawn; here it is a
-    function of seed and row, so that a row is always the same image.
+    The colour is not a factor but a nuisance. Locatello et al. draw it again each time an image is drawn. Here it is a
+    function of seed and row, so a row is always the same image.
 
     References:
         Locatello, Bauer, Lucic, Rätsch, Gelly, Schölkopf and Bachem, *Challenging common assumptions in the
@@ -93,12 +94,12 @@ def color_dsprites(seed: int = 0) -> FactorDataset:
 
 
 def noisy_dsprites(seed: int = 0) -> FactorDataset:
-    r"""The images of dSprites in white on a background of coloured noise, each with noise of its own.
+    r"""The images of dSprites in white on a background of coloured noise, drawn for each image.
 
     .. math:: x' = \min(x + u, 1), \qquad u \sim U(0, 1) \text{ for each pixel and channel.}
 
-    Locatello et al. draw the noise anew whenever an image is drawn; here it is a function of seed and row, so that a
-    row is always the same image.
+    Locatello et al. draw the noise again each time an image is drawn. Here it is a function of seed and row, so a row
+    is always the same image.
 
     References:
         Locatello, Bauer, Lucic, Rätsch, Gelly, Schölkopf and Bachem, *Challenging common assumptions in the
@@ -140,7 +141,7 @@ def noisy(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Float[
     """
     x = unpacked(tensors, index)
     noise = numerics.uniform(tensors["seed"], "dsprites noise", index, (3, *x.shape[-2:]))
-    return torch.where(x > 0, x, noise)  # of binary images this is the minimum of sum and 1
+    return torch.where(x > 0, x, noise)  # for binary images this is min(x + noise, 1)
 
 
 def unpacked(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape 1 h w"]:
@@ -166,17 +167,17 @@ def _variant(name: str, render: Render, seed: int) -> FactorDataset:
         name=name,
         arguments={"seed": seed},
         shape=(3, SIDE, SIDE),
-        tensors={**sprites.tensors, "seed": torch.tensor(seed)},  # on the device, where the draws are made
+        tensors={**sprites.tensors, "seed": torch.tensor(seed)},  # on the device, which draws from it
         render=render,
     )
 
 
 def _bits() -> Shaped[Tensor, "n packed"]:
-    """Maps the converted images into memory, converting them first where they are missing or not whole."""
+    """Maps the converted images into memory, after converting them if they are missing or incomplete."""
     path = cache_folder() / f"dsprites-{SOURCE.sha256[:16]}.npy"
     if not _is_whole(path):
         _convert(fetch(SOURCE), path)
-    return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))  # "c": torch wants writable memory
+    return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))  # "c": PyTorch needs writable memory
 
 
 def _is_whole(path: Path) -> bool:
@@ -188,9 +189,9 @@ def _is_whole(path: Path) -> bool:
 
 
 def _convert(source: Path, path: Path) -> None:
-    """Packs the published images into bits, a chunk at a time, once their labels are known to be the grid in order.
+    """Checks that the labels are the grid in order, then packs the published images into bits, a chunk at a time.
 
-    The file's `metadata` is a pickle, and is not read.
+    The file's `metadata` is a pickle and is not read.
     """
     with zipfile.ZipFile(source) as archive:
         start = 0
@@ -204,12 +205,12 @@ def _convert(source: Path, path: Path) -> None:
             np.lib.format.write_array_header_1_0(file, header)
             for images in _chunks(archive, "imgs", (SPACE.size, SIDE, SIDE)):
                 if images.max() > 1:
-                    raise AxiswiseError(f"{source} must hold binary images. Got a pixel of {images.max()}.")
+                    raise AxiswiseError(f"{source} must contain binary images. Got a pixel of {images.max()}.")
                 file.write(np.packbits(images).data)
 
 
 def _chunks(archive: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Reads an array of an .npz file a few rows at a time, as it is decompressed."""
+    """Reads an array of an .npz file a few rows at a time, while decompressing it."""
     with archive.open(f"{name}.npy") as stream:
         version = np.lib.format.read_magic(stream)
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

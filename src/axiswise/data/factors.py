@@ -16,8 +16,8 @@ class Factor:
     """One generating factor of a dataset.
 
     Arguments:
-        name: What it is called; `subset`, `intervene` and reports address it by this name.
-        size: Number of levels 0 … size − 1, or None where values are real numbers.
+        name: Its name in `subset`, `intervene` and reports.
+        size: Number of levels 0 … size − 1, or None if values are real numbers.
         kind: "discrete" factors have levels, "continuous" ones real values, "circular" ones either levels around a
             circle or an angle in radians.
 
@@ -51,13 +51,13 @@ class Factor:
 class FactorSpace:
     r"""The factors of a dataset, in order; on a full grid, also the map between levels and rows.
 
-    A grid holds every combination of levels once, the last factor varying fastest, so that row and levels determine
+    A grid contains every combination of levels once, with the last factor varying fastest, so row and levels determine
     each other:
 
     .. math:: \mathrm{index} = \sum_i l_i \prod_{j > i} n_j, \qquad 0 \le l_i < n_i.
 
     Arguments:
-        factors: The factors; none for a dataset of which nothing is known.
+        factors: The factors; empty for a dataset without known factors.
         grid: Whether the dataset is the full grid of its factors in this order.
 
     Example:
@@ -77,7 +77,7 @@ class FactorSpace:
         unsized = [factor.name for factor in self.factors if factor.size is None]
         if self.grid and unsized:
             raise AxiswiseError(
-                f"A grid needs a number of levels for every factor. Got none for {unsized}; say grid=False."
+                f"A grid needs a number of levels for every factor. Got none for {unsized}; use grid=False."
             )
 
     def __len__(self) -> int:
@@ -85,17 +85,17 @@ class FactorSpace:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the factors are called."""
+        """Names of the factors."""
         return tuple(factor.name for factor in self.factors)
 
     @property
     def sizes(self) -> tuple[int | None, ...]:
-        """Number of levels of each factor; None where values are real."""
+        """Number of levels of each factor; None for real values."""
         return tuple(factor.size for factor in self.factors)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """How the values of each factor relate."""
+        """Kind of each factor."""
         return tuple(factor.kind for factor in self.factors)
 
     @property
@@ -117,8 +117,8 @@ class FactorSpace:
     def index(self, factors: Shaped[Tensor, "... k"]) -> Int[Tensor, "..."]:
         """Finds the rows of a full grid that have these levels.
 
-        On a CPU the levels are checked to be in range; elsewhere they are trusted, because a check would make the host
-        wait for the device.
+        On a CPU, levels out of range raise an error. On other devices they are not checked, because a check would make
+        the host wait for the device.
 
         Arguments:
             factors: Integer levels, one column for each factor.
@@ -144,7 +144,7 @@ class FactorSpace:
         return index
 
     def levels(self, index: Shaped[Tensor, "..."]) -> Int[Tensor, "... k"]:
-        """Gives the levels of rows of a full grid: the inverse of `index`, and checked like it.
+        """Returns the levels of rows of a full grid: the inverse of `index`, with the same check.
 
         Arguments:
             index: Integer rows, of any shape.
@@ -173,7 +173,7 @@ class FactorSpace:
 
 
 def integral(values: Shaped[Tensor, "*shape"], what: str) -> Int[Tensor, "*shape"]:
-    """Turns any integer type into int64, and refuses the others: a mask or a float is a mistake, not an index.
+    """Converts any integer type to int64, and raises an error for others: a mask or a float is not an index.
 
     Example:
         >>> import torch

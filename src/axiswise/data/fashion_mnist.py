@@ -1,8 +1,8 @@
 """Fashion-MNIST: articles of clothing, in the form of MNIST."""
 
 from axiswise.data._idx import Part, labelled_images
+from axiswise.data._sources import Address, DebianMember, Source
 from axiswise.data.dataset import FactorDataset
-from axiswise.data.sources import Address, DebianMember, Source
 
 DEBIAN = "dataset-fashion-mnist"
 
@@ -11,8 +11,8 @@ def fashion_mnist(part: str | None = None) -> FactorDataset:
     """The 70,000 greyscale 28×28 images of Fashion-MNIST, articles of clothing with their label.
 
     The labels are T-shirt, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag and ankle boot, in this order.
-    The 60,000 images of the training part come first, then the 10,000 of the test part. Images are kept as bytes, 55 MB
-    on any device, and scaled to 0…1 when asked for. The first call fetches the published files where the data folder
+    The 60,000 images of the training part come first, then the 10,000 of the test part. Images are stored as bytes,
+    55 MB on any device, and scaled to 0…1 on demand. The first call downloads the published files if the data folder
     lacks them; every call verifies them.
 
     References:

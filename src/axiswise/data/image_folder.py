@@ -1,50 +1,29 @@
 """A folder of image files as a dataset."""
 
 import hashlib
-import itertools
-import json
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import torch
 
+from axiswise.data._images import convert, image_files
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.sources import cache_folder
-from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, replacing, write_json
 from axiswise.shapes import Shaped, Tensor
-
-SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
-GREY_MODES = frozenset({"1", "L", "LA", "La"})
-COLOUR_MODES = frozenset({"P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV", "LAB"})
-FORMAT = "axiswise-images-1"
-CHUNK = 256  # images decoded at a time: what bounds memory, besides the images themselves
-
-
-class Converted(NamedTuple):
-    """Images of one size, mapped from the cache, and the SHA-256 of their pixels."""
-
-    pixels: Shaped[Tensor, "n c h w"]
-    sha256: str
 
 
 def image_folder(path: str | Path, size: int = 64, channels: int = 3) -> FactorDataset:
     """Makes a dataset of every image below a folder, in the order of their names.
 
-    Each is cropped to its central square and resized. They are converted once, into a file of bytes in the cache folder
-    that is made again when an image is added, removed or changed. Where every image lies in one of at least two
-    subfolders, these are the levels of a factor "folder", in the order of their names. Hidden files and files that are
-    no images by their ending are left out; transparent images are laid on black.
+    Each is cropped to its central square and resized. The images are converted once, into a file of bytes in the cache
+    folder; an added, removed or changed image causes another conversion. If every image is in one of at least two
+    subfolders, these are the levels of a factor "folder", in the order of their names. Hidden files and files without
+    an image extension are ignored; transparent images get a black background.
 
     Arguments:
         path: The folder.
         size: Side of the images in pixels.
-        channels: 3 for colour, which every image must then have; 1 for greyscale, to which colours are turned.
+        channels: 3 for colour, which every image must have; 1 for greyscale, to which colours are converted.
 
     Example:
         >>> import tempfile
@@ -77,140 +56,11 @@ def image_folder(path: str | Path, size: int = 64, channels: int = 3) -> FactorD
     )
 
 
-def image_files(root: Path) -> list[Path]:
-    """Lists the images below a folder, by their names' endings, in the order of their paths.
-
-    Arguments:
-        root: The folder.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> for name in ("b.png", "a.JPG", "notes.txt", "._b.png"):
-        ...     (folder / name).touch()
-        >>> [path.name for path in image_files(folder)]
-        ['a.JPG', 'b.png']
-    """
-    if not root.is_dir():
-        raise AxiswiseError(f"Expected a folder of images at {root}. There is none.")
-    found = [path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file()]
-    visible = [path for path in found if not any(part.startswith(".") for part in path.relative_to(root).parts)]
-    if not visible:
-        raise AxiswiseError(
-            f"Expected images ({', '.join(sorted(SUFFIXES))}) below {root}. Got none; choose another folder."
-        )
-    return sorted(visible, key=lambda path: path.relative_to(root).as_posix())
-
-
-def convert(root: Path, files: Sequence[Path], *, size: int, channels: int, crop: int | None = None) -> Converted:
-    """Crops and resizes images into one file in the cache folder, unless it is there already.
-
-    The file is found again by the images' names, sizes and times of change, and its pixels are known by their SHA-256,
-    which copies of the images share. An image that cannot be read is an error, and then nothing is kept.
-
-    Arguments:
-        root: The folder that names are relative to.
-        files: The images, in order.
-        size: Side of the result in pixels.
-        channels: 3 or 1.
-        crop: Side of the square in the middle that is kept; the largest that fits when None.
-
-    Example:
-        >>> import tempfile
-        >>> from PIL import Image
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> Image.new("L", (40, 30), 255).save(folder / "white.png")
-        >>> convert(folder, image_files(folder), size=8, channels=1).pixels.shape
-        torch.Size([1, 1, 8, 8])
-    """
-    if size < 1:
-        raise AxiswiseError(f"`size` must be at least 1. Got {size}.")
-    if channels not in (1, 3):
-        raise AxiswiseError(f"`channels` must be 3 (colour) or 1 (greyscale). Got {channels}.")
-    path = cache_folder() / f"images-{_key(root, files, size, channels, crop)[:32]}.npy"
-    shape = (len(files), channels, size, size)
-    sha256 = _whole(path, shape)
-    if sha256 is None:
-        sha256 = _write(path, shape, files, partial(_read, size=size, channels=channels, crop=crop))
-        write_json(path.with_suffix(".json"), {"format": FORMAT, "sha256": sha256, "folder": str(root)})
-    pixels = np.load(path, mmap_mode="c", allow_pickle=False)  # "c": torch wants writable memory
-    return Converted(torch.from_numpy(pixels), sha256)
-
-
 def _subfolders(root: Path, files: Sequence[Path]) -> tuple[list[str], Shaped[Tensor, "n k"]]:
-    """Names of the subfolders, and which of them each image lies in; none where that tells nothing."""
+    """Names of the subfolders, and the one of each image; none if not all images are in at least two of them."""
     parents = [path.relative_to(root).parts for path in files]
     names = sorted({parts[0] for parts in parents if len(parts) > 1})
     if len(names) < 2 or any(len(parts) == 1 for parts in parents):
         return [], torch.zeros((len(files), 0), dtype=torch.int64)
-    place = {name: level for level, name in enumerate(names)}
-    return names, torch.tensor([[place[parts[0]]] for parts in parents])
-
-
-def _key(root: Path, files: Sequence[Path], size: int, channels: int, crop: int | None) -> str:
-    digest = hashlib.sha256(json.dumps([FORMAT, size, channels, crop]).encode())
-    for path in files:
-        about = path.stat()
-        digest.update(json.dumps([path.relative_to(root).as_posix(), about.st_size, about.st_mtime_ns]).encode())
-    return digest.hexdigest()
-
-
-def _whole(path: Path, shape: tuple[int, ...]) -> str | None:
-    """The SHA-256 of converted pixels, or None where they are missing or not whole.
-
-    The file that holds it is written last, so that it says that the other is complete.
-    """
-    try:
-        about = read_json(path.with_suffix(".json"), FORMAT)
-        pixels = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    return about.get("sha256") if pixels.shape == shape and pixels.dtype == np.uint8 else None
-
-
-def _write(path: Path, shape: tuple[int, ...], files: Sequence[Path], read: Callable[[Path], np.ndarray]) -> str:
-    digest = hashlib.sha256(str(shape).encode())
-    with replacing(path) as file, ThreadPoolExecutor() as pool:  # decoding leaves Python to the other threads
-        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
-        for chunk in _chunks(files):
-            for pixels in pool.map(read, chunk):
-                file.write(pixels.data)
-                digest.update(pixels.data)
-    return digest.hexdigest()
-
-
-def _chunks(files: Sequence[Path]) -> Iterator[list[Path]]:
-    remaining = iter(files)
-    while chunk := list(itertools.islice(remaining, CHUNK)):
-        yield chunk
-
-
-def _read(path: Path, *, size: int, channels: int, crop: int | None) -> np.ndarray:
-    """Pixels (c, size, size) of the middle of an image."""
-    try:
-        from PIL import Image, ImageOps
-    except ImportError as error:
-        raise AxiswiseError(
-            "Reading image files needs Pillow. Install it with `pip install 'axiswise[report]'`."
-        ) from error
-    try:
-        with Image.open(path) as opened:
-            opened.load()
-            image = ImageOps.exif_transpose(opened)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise AxiswiseError(f"{path} cannot be read as an image ({error}). Repair or remove it.") from error
-    if image.mode not in GREY_MODES | COLOUR_MODES:
-        raise AxiswiseError(f"{path} must have eight bits a channel. Got the mode {image.mode}; convert or remove it.")
-    if channels == 3 and image.mode in GREY_MODES:
-        raise AxiswiseError(
-            f"{path} must have colours. Got greyscale (mode {image.mode}); say channels=1, or convert or remove it."
-        )
-    if "A" in image.getbands() or "transparency" in image.info:
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "black"), image.convert("RGBA"))
-    side = min(image.size) if crop is None else crop
-    if side > min(image.size):
-        raise AxiswiseError(f"{path} must have at least {crop} × {crop} pixels. Got {image.width} × {image.height}.")
-    left, top = round((image.width - side) / 2), round((image.height - side) / 2)
-    image = image.convert("RGB" if channels == 3 else "L").crop((left, top, left + side, top + side))
-    image = image.resize((size, size), Image.Resampling.BILINEAR)
-    return np.ascontiguousarray(np.asarray(image).reshape(size, size, channels).transpose(2, 0, 1))
+    level_of = {name: level for level, name in enumerate(names)}
+    return names, torch.tensor([[level_of[parts[0]]] for parts in parents])

@@ -1,4 +1,4 @@
-"""Points of the plane whose principal directions nearby are not those of the whole."""
+"""Points of the plane whose local principal directions differ from the global ones."""
 
 import math
 
@@ -20,21 +20,21 @@ def local_versus_global(
     samples: int = 20_000,
     seed: int = 0,
 ) -> FactorDataset:
-    r"""Draws points of the plane that lie on level stripes, within a cloud that is stretched along a slope.
+    r"""Draws points of the plane on horizontal stripes, within a cloud that is stretched along a slope.
 
     .. math:: g = R(\alpha)\, (\lambda a, \kappa b)^\top, \qquad
         x = \left(g_1,\ h \left\lfloor g_2 / h + \tfrac12 \right\rfloor + \tau v\right), \qquad a, b, v \sim N(0, 1),
 
-    where R(α) turns by α against the clock, λ is `long`, κ `short`, h `spacing` and τ `thickness`. The covariance of
-    the whole is that of the cloud and what the stripes add to the second coordinate (to 1e-9 for the default numbers),
+    where R(α) rotates by α counterclockwise, λ is `long`, κ `short`, h `spacing` and τ `thickness`. The global
+    covariance is that of the cloud and what the stripes add to the second coordinate (to 1e-9 for the defaults),
 
     .. math:: R(\alpha)\, \mathrm{diag}(\lambda^2, \kappa^2)\, R(\alpha)^\top + \mathrm{diag}(0, h^2 / 12 + \tau^2),
 
-    so that the first principal direction climbs, by 48° for the default numbers; within a stripe it is level. PCA and
-    the linear VAE see the former; a non-linear VAE may align with the latter, and the study ``zietlow2021.figure_1``
-    measures how far it does. The factors are a and b, the generating coordinates of the whole.
+    so the first principal direction has a slope of 48° for the defaults; within a stripe it is horizontal. PCA and the
+    linear VAE find the former; a non-linear VAE may align with the latter, and the study ``zietlow2021.figure_1``
+    measures how far it does. The factors are a and b, the generating coordinates of the cloud.
 
-    The paper draws such a set and says what it is for, but not how it was made: this construction is ours.
+    The paper shows such a set and its purpose, but not its construction: this one is ours.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021,

@@ -6,16 +6,16 @@ from functools import partial
 import numpy as np
 
 from axiswise.data._idx import SIDE, Part, labelled_images, packed_idx
+from axiswise.data._sources import Address, Source, WheelMember
 from axiswise.data.dataset import FactorDataset
-from axiswise.data.sources import Address, Source, WheelMember
 
 
 def mnist(part: str | None = None) -> FactorDataset:
     """The 70,000 greyscale 28×28 images of MNIST, handwritten digits with their label.
 
-    The 60,000 of the training part come first, then the 10,000 of the test part. Images are kept as bytes, 55 MB on any
-    device, and scaled to 0…1 when asked for. The first call fetches the published files where the data folder lacks
-    them; every call verifies them.
+    The 60,000 of the training part come first, then the 10,000 of the test part. Images are stored as bytes, 55 MB on
+    any device, and scaled to 0…1 on demand. The first call downloads the published files if the data folder lacks them;
+    every call verifies them.
 
     References:
         LeCun, Bottou, Bengio and Haffner, *Gradient-based learning applied to document recognition*, Proceedings of the
@@ -33,7 +33,7 @@ def mnist(part: str | None = None) -> FactorDataset:
 
 
 def of_csv(what: str, table: bytes) -> bytes:
-    r"""Makes an IDX file of a table with a heading, a label and the pixels in every line.
+    r"""Converts a table with a heading, and a label and pixels in each line, to an IDX file.
 
     Arguments:
         what: "images" or "labels".

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from axiswise.data._mixing import mixed, mixing_matrix
 from axiswise.data.dataset import FactorDataset
 from axiswise.data.digits import SIDE, ten_digits
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.linear_gaussian import mixed, mixing_matrix
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Int, Tensor
 
@@ -23,18 +23,18 @@ def moving_digit(
     samples: int = 1000,
     seed: int = 0,
 ) -> FactorDataset:
-    r"""Draws images of one digit, moved from the middle of a blank canvas by a random number of pixels.
+    r"""Draws images of one digit at random positions around the centre of a blank canvas.
 
     .. math:: (\text{right}, \text{up}) = A s + \eta, \qquad s \sim N(0, I_2), \quad \eta \sim N(0, \sigma^2 I_2).
 
-    Fractions of a pixel are bilinear: ink is shared among the four nearest pixels. What leaves the canvas is cut off.
-    The factors are the sources s; the singular vectors of the default A are the diagonals, 45° from either source.
-    Images are rendered when asked for, from the positions.
+    Positions between pixels are interpolated bilinearly. What leaves the canvas is cut off. The factors are the sources
+    s; the singular vectors of the default A are the diagonals, 45° from either source. Images are rendered on demand,
+    from the positions.
 
-    The paper leaves open the digit, the canvas, and the unit of the position. Here the digit is the first 3 of MNIST's
-    training set, of its full size; the unit is the pixel, by which positions have a standard deviation of 3.0 along
-    either axis; and the canvas is 48 × 48, which leaves 14 pixels, 4.7 deviations, between a digit of the usual
-    20 × 20 in the middle and the edges.
+    The paper does not give the digit, the canvas, or the unit of the position. Here the digit is the first 3 of MNIST's
+    training set, at full size. The unit is the pixel, in which positions have a standard deviation of 3.0 along either
+    axis. The canvas is 48 × 48, which leaves 14 pixels, 4.7 deviations, between a centred digit of the usual 20 × 20
+    and the edges.
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eq 17 and figure 3.
@@ -57,7 +57,7 @@ def moving_digit(
     matrix = mixing_matrix(mixing)
     if len(matrix) != 2:
         raise AxiswiseError(
-            "`mixing` must have two rows, one for the way to the right and one for the way up. "
+            "`mixing` must have two rows, one for the shift to the right and one for the shift up. "
             f"Got shape {tuple(matrix.shape)}."
         )
     if not 0 <= digit <= 9:
@@ -88,9 +88,9 @@ def moving_digit(
 
 
 def moved(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape 1 side side"]:
-    r"""Renders ``tensors["digit"]`` at ``tensors["position"]``, pixels right of and above the middle of the canvas.
+    r"""Renders ``tensors["digit"]`` at ``tensors["position"]``, pixels right of and above the centre of the canvas.
 
-    Bilinear interpolation factorises, so that an image is a product of three matrices:
+    Bilinear interpolation factorises, so an image is a product of three matrices:
 
     .. math:: x = R D C^\top, \qquad R_{ri} = (1 - |r - i - m + \text{up}|)_+, \quad
         C_{cj} = (1 - |c - j - m - \text{right}|)_+,
@@ -109,5 +109,5 @@ def moved(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Float[
     margin = (len(canvas) - len(digit)) / 2
     distance = canvas[:, None] - canvas[: len(digit)] - margin
     rows, columns = (1 - (distance + up).abs()).relu(), (1 - (distance - right).abs()).relu()
-    # Weights add up to 1, but for their rounding, which must not carry a pixel over the edge of its range.
+    # Weights sum to 1 up to rounding, which must not push a pixel out of its range.
     return (rows @ digit @ columns.mT).clamp_max(1.0).unsqueeze(-3)

@@ -17,17 +17,17 @@ CHANNELS = (1, 3)
 def npz(
     path: str | Path, images: str = "imgs", factors: str | None = None, names: Sequence[str] | None = None
 ) -> FactorDataset:
-    """Makes a dataset of images, and perhaps their factors, that an .npz file holds under given keys.
+    """Makes a dataset from the images, and optionally the factors, under given keys of an .npz file.
 
-    Bytes are pixels from 0 to 255, or, where none exceeds 1, black and white; floats must lie in 0…1. Nothing in the
-    file is executed: an array of Python objects is refused.
+    Bytes are pixels from 0 to 255, or black and white if none exceeds 1; floats must lie in 0…1. Nothing in the file is
+    executed: an array of Python objects is an error.
 
     Arguments:
         path: The file.
-        images: Key of the images: (n, h, w), (n, c, h, w) or (n, h, w, c) with 1 or 3 channels. Where both of the last
+        images: Key of the images: (n, h, w), (n, c, h, w) or (n, h, w, c) with 1 or 3 channels. If both of the last
             two fit, channels come first.
         factors: Key of the factors (n, k), as `arrays` takes them; integers are levels from 0.
-        names: What the factors are called.
+        names: Names of the factors.
 
     Example:
         >>> import tempfile
@@ -42,17 +42,17 @@ def npz(
         raise AxiswiseError(f"Expected an .npz file at {path}. There is none.")
     try:
         with zipfile.ZipFile(path) as archive:
-            held = _held(archive)
-            x = _pixels(_array(archive, path, images, held), path, images, held)
-            values = None if factors is None else _array(archive, path, factors, held)
+            contents = _contents(archive)
+            x = _pixels(_array(archive, path, images, contents), path, images, contents)
+            values = None if factors is None else _array(archive, path, factors, contents)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise AxiswiseError(f"{path} is truncated or no .npz file ({error}). Restore it.") from error
+        raise AxiswiseError(f"{path} is truncated or not an .npz file ({error}). Restore it.") from error
     return arrays(x, values, names=names, name=path.stem)
 
 
-def _held(archive: zipfile.ZipFile) -> dict[str, str]:
-    """What an archive holds: type and shape by key, from the headers alone."""
-    held = {}
+def _contents(archive: zipfile.ZipFile) -> dict[str, str]:
+    """What an archive contains: type and shape by key, from the headers alone."""
+    contents = {}
     for member in archive.namelist():
         if not member.endswith(".npy"):
             continue
@@ -62,25 +62,25 @@ def _held(archive: zipfile.ZipFile) -> dict[str, str]:
                 read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
                 shape, _, dtype = read(stream)
             except ValueError as error:
-                held[member.removesuffix(".npy")] = f"unreadable: {error}"
+                contents[member.removesuffix(".npy")] = f"unreadable: {error}"
                 continue
-        held[member.removesuffix(".npy")] = "Python objects" if dtype.hasobject else f"{dtype} {shape}"
-    return held
+        contents[member.removesuffix(".npy")] = "Python objects" if dtype.hasobject else f"{dtype} {shape}"
+    return contents
 
 
-def _array(archive: zipfile.ZipFile, path: Path, key: str, held: dict[str, str]) -> np.ndarray:
-    if key not in held:
-        raise AxiswiseError(f"{path} must hold an array {key!r}. Got {_listed(held)}; name one of these.")
+def _array(archive: zipfile.ZipFile, path: Path, key: str, contents: dict[str, str]) -> np.ndarray:
+    if key not in contents:
+        raise AxiswiseError(f"{path} must contain an array {key!r}. Got {_listed(contents)}; name one of these.")
     try:
         with archive.open(f"{key}.npy") as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
     except ValueError as error:
         raise AxiswiseError(
-            f"`{key}` of {path} must be a whole array of numbers. Got {held[key]} ({error})."
+            f"`{key}` of {path} must be a complete array of numbers. Got {contents[key]} ({error})."
         ) from error
 
 
-def _pixels(values: np.ndarray, path: Path, key: str, held: dict[str, str]) -> np.ndarray:
+def _pixels(values: np.ndarray, path: Path, key: str, contents: dict[str, str]) -> np.ndarray:
     """Images (n, c, h, w), as bytes from 0 to 255 or as floats in 0…1."""
     if values.ndim == 3:
         values = values[:, None]
@@ -89,7 +89,7 @@ def _pixels(values: np.ndarray, path: Path, key: str, held: dict[str, str]) -> n
     if values.ndim != 4 or values.shape[1] not in CHANNELS or values.size == 0:
         raise AxiswiseError(
             f"`{key}` of {path} must be images: (n, h, w), (n, c, h, w) or (n, h, w, c) with 1 or 3 channels. "
-            f"The file holds {_listed(held)}."
+            f"The file contains {_listed(contents)}."
         )
     if values.dtype == np.bool_ or (values.dtype == np.uint8 and values.max() <= 1):
         return values.astype(np.uint8) * np.uint8(255)
@@ -103,5 +103,5 @@ def _pixels(values: np.ndarray, path: Path, key: str, held: dict[str, str]) -> n
     return values
 
 
-def _listed(held: dict[str, str]) -> str:
-    return ", ".join(f"{key} ({about})" for key, about in held.items()) or "no arrays"
+def _listed(contents: dict[str, str]) -> str:
+    return ", ".join(f"{key} ({about})" for key, about in contents.items()) or "no arrays"

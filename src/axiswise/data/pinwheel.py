@@ -19,19 +19,18 @@ def pinwheel(
     rate: float = 0.25,
     seed: int = 0,
 ) -> FactorDataset:
-    r"""Draws points of the plane around a few arms that a rotation, faster the farther out, bends into spirals.
+    r"""Draws points of the plane around a few arms that a rotation, stronger farther out, bends into spirals.
 
     .. math:: x = R\left(\frac{2 \pi a}{A} + \omega e^{u}\right) (u, v)^\top, \qquad
         u \sim N(1, \sigma_r^2), \quad v \sim N(0, \sigma_t^2),
 
-    where R(θ) rotates by θ against the clock, a = 0 … A − 1 is the arm, :math:`\sigma_r` is `radial`,
+    where R(θ) rotates by θ counterclockwise, a = 0 … A − 1 is the arm, :math:`\sigma_r` is `radial`,
     :math:`\sigma_t` is `tangential` and ω is `rate`: the radial deviation belongs to u, which points away from the
-    centre, and the tangential one to v, across the arm. Row i lies on arm i mod A, which is the one factor, so that
+    centre, and the tangential one to v, across the arm. Row i lies on arm i mod A, which is the only factor, so
     every arm has the same number of points.
 
-    The defaults are the numbers that Mathieu et al. print. The program released with the paper applies them the other
-    way round, so that its points spread by 0.3 along each arm and by 0.1 across it: that set is
-    ``pinwheel(radial=0.3, tangential=0.1)``.
+    The defaults are the numbers that Mathieu et al. print. The program released with the paper exchanges them, so its
+    points spread by 0.3 along each arm and by 0.1 across it: that set is ``pinwheel(radial=0.3, tangential=0.1)``.
 
     References:
         Johnson, Duvenaud, Wiltschko, Datta and Adams, *Composing graphical models with neural networks for structured

@@ -1,4 +1,4 @@
-"""3D Shapes: every combination of six factors of an object in a room, original where it is at hand, else rendered."""
+"""3D Shapes: every combination of six factors of an object in a room, original if available, else rendered."""
 
 import colorsys
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from axiswise.data._shapes3d_scene import (
 )
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.data.sources import cache_folder, data_folder
+from axiswise.data.folders import cache_folder, data_folder
 from axiswise.errors import AxiswiseError
 from axiswise.records import replacing
 from axiswise.shapes import Float, Int, Shaped, Tensor
@@ -60,11 +60,11 @@ def shapes3d() -> FactorDataset:
     Floor hue 10, wall hue 10, object hue 10, scale 8, shape 4 (cube, cylinder, sphere, capsule) and orientation 15. The
     hues are tenths of the colour circle, the scales run from 0.75 to 1.25 and the orientations from −30 to 30 degrees.
 
-    Where the data folder has ``shapes3d/3dshapes.h5``, these are the original images, and ``arguments["origin"]`` is
-    "original"; the first call converts them into a file of 5.9 GB that later calls map. Without it they are *rendered*
-    ("rendered"): the room was rebuilt from real images, and an image is composed when asked for, on the dataset's
-    device, from 14 MB of what its 480 geometries cover and reflect. ``benchmarks/fit_shapes3d.py`` says how close they
-    come.
+    If the data folder has ``shapes3d/3dshapes.h5``, these are the original images, and ``arguments["origin"]`` is
+    "original"; the first call converts them into a file of 5.9 GB that later calls map. Otherwise they are *rendered*
+    ("rendered"): the room was rebuilt from real images, and images are composed on demand, on the dataset's device,
+    from 14 MB of what its 480 geometries cover and reflect. ``benchmarks/fit_shapes3d.py`` measures how close they
+    are.
 
     References:
         Burgess and Kim, *3D Shapes dataset*, https://github.com/google-deepmind/3d-shapes, 2018.
@@ -99,15 +99,15 @@ def shapes3d() -> FactorDataset:
 
 
 def composed(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape 3 h w"]:
-    r"""Composes images of what each material m covers, :math:`w_m`, and reflects of its colour, and the sky behind.
+    r"""Composes images from what each material m covers, :math:`w_m`, what it reflects, and the sky behind.
 
     .. math:: x = \Big(1 - \sum_m w_m\Big)\, c_\mathrm{sky} + \sum_m \min(s_m c_m + g_m, w_m)
 
-    where :math:`s_m` is the shade and :math:`g_m` the gloss, both already times the cover: no part of a pixel is
+    where :math:`s_m` is the shade and :math:`g_m` the gloss, both multiplied by the cover: no part of a pixel is
     brighter than white.
 
     Arguments:
-        tensors: `planes` (a row for each geometry, as `shapes3d_scene.packed` gives), `colours` by hue, and `sky`.
+        tensors: `planes` (a row for each geometry, as `_shapes3d_scene.packed` returns), `colours` by hue, and `sky`.
         index: Rows of the grid.
 
     Example:
@@ -127,7 +127,7 @@ def composed(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Flo
     units = torch.where(torch.arange(7, device=sky.device) % 2 == 1, SHADE_UNIT, 255.0)  # every second plane is a shade
     layers = tensors["planes"][geometry] / units[:, None, None]
     floor_cover, floor_shade, wall_cover, wall_shade, cover, shade, gloss = layers.split(1, -3)
-    # In place wherever it can be: memory is what this costs.
+    # In place wherever possible: memory traffic dominates the cost.
     x = (1 - floor_cover - wall_cover - cover).clamp_min_(0) * sky[:, None, None]
     x += torch.minimum(floor_shade * floor, floor_cover)
     x += torch.minimum(wall_shade * wall, wall_cover)
@@ -136,7 +136,7 @@ def composed(tensors: Mapping[str, Tensor], index: Int[Tensor, "*shape"]) -> Flo
 
 
 def _planes() -> Shaped[Tensor, "geometry plane h w"]:
-    """Reads the planes of all geometries, casting them first where they are missing or not whole."""
+    """Reads the planes of all geometries, after casting them if they are missing or incomplete."""
     path = cache_folder() / f"shapes3d-{version(Scene())}.npy"
     expected = (GEOMETRIES, len(PLANES), SIDE, SIDE)
     if not _is_whole(path, expected):
@@ -151,12 +151,12 @@ def _planes() -> Shaped[Tensor, "geometry plane h w"]:
 
 
 def _original(file: Path) -> Shaped[Tensor, "n 3 h w"]:
-    """Maps the original images, channels first, converting them first where that was not done yet."""
+    """Maps the original images, channels first, after converting them if necessary."""
     stamp = file.stat()
     path = cache_folder() / f"shapes3d-original-{stamp.st_size}-{stamp.st_mtime_ns}.npy"
     if not _is_whole(path, (SPACE.size, 3, SIDE, SIDE)):
         _convert(file, path)
-    return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))  # "c": torch wants writable memory
+    return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))  # "c": PyTorch needs writable memory
 
 
 def _convert(file: Path, path: Path) -> None:
@@ -165,7 +165,7 @@ def _convert(file: Path, path: Path) -> None:
     except ImportError as error:
         raise AxiswiseError(
             f"Reading {file} needs h5py. Got {error}. Install it with `pip install 'axiswise[shapes3d]'`, or move the "
-            "file away to have the images rendered."
+            "file away to render the images."
         ) from error
     try:
         archive = h5py.File(file, "r")

@@ -18,24 +18,24 @@ def small_sprites(
     radius: tuple[float, float] = (2.0, 3.0),
     softness: float = 0.7,
 ) -> FactorDataset:
-    r"""Draws a bright disc with soft edges for each combination of its place and its size.
+    r"""Draws a bright disc with soft edges for each combination of its position and its size.
 
     .. math:: x_p = \left(1 + \exp\frac{\|p - c\| - r}{s}\right)^{-1}, \qquad
         c = \tfrac{1}{2}\,\mathrm{side} + \left(a - \tfrac12\right) \odot \mathrm{travel}, \quad
         r = r_0 + b\,(r_1 - r_0),
 
-    for pixels p, where the levels of the factors, each counted from 0 to 1, give the place a = (across, down) and the
-    size b. Moving a disc changes the image by as much in either direction, at right angles to each other: what tells
-    "across" from "down" is only how far it travels. Of equal ways, any rotation of the two places is as good for a VAE
-    as they are; the more unequal, the more their variances set them apart, as on the stretched square of `synth_linear`
-    (whose `ratio` is that of the two ways).
+    for pixels p, where the levels of the factors, each scaled to 0 … 1, give the position a = (across, down) and the
+    size b. A shift of the disc changes the image equally in either direction, and orthogonally: "across" and "down"
+    differ only in how far it travels. If both distances are equal, any rotation of the two positions is as good for a
+    VAE. The more they differ, the more their variances distinguish them, as on the stretched square of `synth_linear`
+    (whose `ratio` is that of the two distances).
 
     References:
         The construction is ours, after the sprites of Matthey, Higgins, Hassabis and Lerchner, *dSprites:
         disentanglement testing sprites dataset*, 2017.
 
     Arguments:
-        levels: How many places across, places down and sizes there are.
+        levels: Number of positions across, positions down and sizes.
         side: Height and width of the image in pixels.
         travel: How far the centre moves across and down, in pixels.
         radius: Smallest and largest radius r₀ and r₁.

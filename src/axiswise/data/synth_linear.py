@@ -20,8 +20,8 @@ def synth_linear(ratio: float = 2.0, *, samples: int = 50_000, seed: int = 0) ->
     .. math:: x = R\, (\rho v_1, v_2, 0)^\top, \qquad v \sim \mathcal{U}[0, 1]^2,
 
     where R rotates by 45° about (1, −1, 1). The covariance of x has the eigenvalues :math:`\rho^2 / 12`, :math:`1 / 12`
-    and 0, and its principal directions are the images of the square's axes; at ratio 1 they are degenerate, and nothing
-    in the covariance tells the axes from their rotations. The factors are the coordinates v.
+    and 0, and its principal directions are the images of the square's axes. At ratio 1 they are degenerate: the
+    covariance does not distinguish the axes from their rotations. The factors are the coordinates v.
 
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
@@ -40,7 +40,7 @@ def synth_linear(ratio: float = 2.0, *, samples: int = 50_000, seed: int = 0) ->
     if not (math.isfinite(ratio) and ratio > 0):
         raise AxiswiseError(f"`ratio` must be positive and finite. Got {ratio}.")
     square = unit_square(samples, seed)
-    x = square @ embedding(ratio).T
+    x = square @ synth_linear_matrix(ratio).T
     return FactorDataset(
         name="synth_linear",
         arguments={"ratio": float(ratio), "samples": samples, "seed": seed},
@@ -64,14 +64,23 @@ def unit_square(samples: int, seed: int) -> Float[Tensor, "samples 2"]:
     return numerics.uniform(seed, "square", 0, (samples, 2), dtype=torch.float64)
 
 
-def embedding(ratio: float) -> Float[Tensor, "3 2"]:
-    r"""Gives the matrix of the linear map: stretch, embed, rotate, in float64.
+def synth_linear_matrix(ratio: float) -> Float[Tensor, "3 2"]:
+    r"""Returns the matrix by which `synth_linear` embeds the square: stretch, embed, rotate, in float64.
+
+    .. math:: x = M v, \qquad M = R\, \begin{pmatrix} \rho & 0 \\ 0 & 1 \\ 0 & 0 \end{pmatrix}
 
     The rotation is Rodrigues' :math:`R = I + \sin\theta\, K + (1 - \cos\theta) K^2`, where :math:`K v = k \times v` for
     the unit vector k of the axis.
 
+    References:
+        Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
+        supplement 8.5.
+
+    Arguments:
+        ratio: How far the first axis is stretched.
+
     Example:
-        >>> embedding(2.0).norm(dim=0)
+        >>> synth_linear_matrix(2.0).norm(dim=0)
         tensor([2., 1.], dtype=torch.float64)
     """
     k1, k2, k3 = (component / math.sqrt(sum(a * a for a in AXIS)) for component in AXIS)

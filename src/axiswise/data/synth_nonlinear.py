@@ -16,8 +16,8 @@ def synth_nonlinear(*, samples: int = 50_000, seed: int = 0) -> FactorDataset:
 
     .. math:: x = W_2 \tanh(W_1 v + b_1) + b_2, \qquad v \sim \mathcal{U}[0, 1]^2,
 
-    with ten hidden units. The factors are the coordinates v. The paper leaves the law of the weights open and speaks of
-    "tanh nonlinearities" without saying where: here all weights and biases are standard normal, and the output is
+    with ten hidden units. The factors are the coordinates v. The paper does not give the distribution of the
+    weights, nor where its "tanh nonlinearities" are. Here all weights and biases are standard normal, and the output is
     linear, as in the networks of its table S3.
 
     References:

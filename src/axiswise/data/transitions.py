@@ -1,4 +1,4 @@
-"""Pairs of observations: how the factors of one become those of the next."""
+"""Pairs of observations: how the factors of one change to those of the next."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from axiswise.shapes import Float, Int, Tensor
 TransitionKind = Literal["laplace", "uniform"]
 """Many small changes, or a few of any size."""
 
-RATES = (1.0, 10.0)  # from where to where a rate of None is drawn
+RATES = (1.0, 10.0)  # range of a rate that is drawn
 
 
 def transitions(
@@ -26,7 +26,7 @@ def transitions(
     rate: float | None = 1.0,
     categorical: Sequence[str] | None = None,
 ) -> FactorDataset:
-    """Gives a dataset transitions, for objectives that train on pairs of successive observations.
+    """Adds transitions to a dataset, for objectives that train on pairs of successive observations.
 
     Observations and rows stay as they are. ``dataset.successors(index, uniform)`` draws the rows that follow, and
     `train` fills `Batch.pair` with them. Transitions walk on the full grid: subsets and splits made afterwards have
@@ -34,10 +34,10 @@ def transitions(
 
     Arguments:
         dataset: A full grid of its factors.
-        kind: "laplace" (`LaplaceTransition`) changes most factors by a little, "uniform" (`UniformTransition`) some
-            factors by anything.
-        rate: For "laplace", how strongly factors stay where they are; None draws it anew for each pair.
-        categorical: For "laplace", the factors that never change; if None those called "shape", where there are any.
+        kind: "laplace" (`LaplaceTransition`) changes most factors slightly, "uniform" (`UniformTransition`) changes
+            some factors to any level.
+        rate: For "laplace", how strongly factors keep their level; None draws it for each pair.
+        categorical: For "laplace", the factors that never change; None for the factor "shape", if there is one.
 
     Example:
         >>> from axiswise.data import Factor, arrays
@@ -54,8 +54,8 @@ def transitions(
     if not space.grid:
         raise AxiswiseError(
             "Transitions need a full grid, on which every next combination of levels has a row. Got dataset "
-            f"{dataset.name!r} of factors {list(space.names)}, which is not one. Make them of the whole dataset, or of "
-            "a `data.subset` of it by levels, which is again a grid."
+            f"{dataset.name!r} of factors {list(space.names)}, which is not one. Add them to the whole dataset, or to "
+            "a `data.subset` of it by levels, which is a grid, too."
         )
     if kind == "laplace":
         if categorical is None:
@@ -81,22 +81,21 @@ def transitions(
 @final
 @dataclass(frozen=True)
 class LaplaceTransition:
-    r"""Each factor moves by itself, to a near level rather than to a far one; one of them at least moves.
+    r"""Each factor moves independently, more likely to a near level than to a far one; at least one moves.
 
-    A factor of n levels goes from l to v with a probability that falls off with the distance as the Laplace density of
-    scale log(n) / rate does, over the levels that there are:
+    A factor of n levels moves from l to v with a probability that decreases with the distance like the Laplace density
+    of scale log(n) / rate, normalised over its levels:
 
     .. math:: P(v \mid l) = \frac{q^{|v - l|}}{\sum_{w=0}^{n-1} q^{|w - l|}}, \qquad
         q = \exp\left(-\frac{\mathrm{rate}}{\log n}\right).
 
-    Where that leaves every factor as it is, one of those that can change, each with equal probability, is drawn again
-    from :math:`P(v \mid l, v \ne l)`. Categorical factors keep their level, and so do factors of a single one. Circular
-    factors are not wrapped around: as in the reference implementation, the last level is as far from the first as it
-    can be.
+    If no factor moves, one of those that can change, each with equal probability, is drawn again from
+    :math:`P(v \mid l, v \ne l)`. Categorical factors keep their level, and so do factors with a single level. Circular
+    factors are not wrapped around: as in the reference implementation, the last level is farthest from the first.
 
-    A transition takes a uniform number for each factor, two for the change that is made where there was none, and one
-    for the rate where that is drawn. Powers of q add up to geometric sums, so that all levels are drawn by closed
-    forms, whatever the number of levels.
+    A transition uses a uniform number for each factor, two for the forced change if no factor moved, and one for the
+    rate if that is drawn. Powers of q add up to geometric sums, so all levels are drawn by closed forms, whatever their
+    number.
 
     References:
         Klindt, Schott, Sharma, Ustyuzhaninov, Brendel, Bethge and Paiton, *Towards nonlinear disentanglement in natural
@@ -127,7 +126,7 @@ class LaplaceTransition:
             )
 
     def draws(self, space: FactorSpace) -> int:
-        """One for each factor, two for a forced change, one for a rate that is drawn."""
+        """One for each factor, two for a forced change, and one for the rate if it is drawn."""
         return len(space) + 2 + (self.rate is None)
 
     def step(
@@ -138,7 +137,7 @@ class LaplaceTransition:
         Arguments:
             space: The factors.
             levels: The levels of every row.
-            uniform: Uniform numbers, as many as `draws` says for each row.
+            uniform: Uniform numbers, as many for each row as `draws` returns.
         """
         _check_draws(self.draws(space), uniform)
         uniform = uniform.double()
@@ -148,7 +147,7 @@ class LaplaceTransition:
         position = torch.arange(count, device=levels.device)
         lowest, highest = RATES
         rate = self.rate if self.rate is not None else lowest + (highest - lowest) * uniform[..., count + 2, None]
-        # A single level has no scale; no factor of one is among those that change.
+        # A single level has no scale, but such a factor never changes.
         decay = rate / sizes.clamp_min(2).double().log()
 
         below, above = levels, sizes - 1 - levels
@@ -158,11 +157,11 @@ class LaplaceTransition:
         moves = (own > stay) & torch.isin(position, changing)
         redrawn = ~moves.any(-1, keepdim=True) & (position == changing[_floor(which, len(changing))])
 
-        # What is left of a factor's number, once it has decided that the factor moves, decides where to.
+        # The rest of a factor's number, after it decided that the factor moves, decides where to.
         left = torch.where(redrawn, forced, (own - stay) / (1.0 - stay).clamp_min(torch.finfo(torch.float64).tiny))
         left = left.clamp(0.0, 1.0)
         share = reach_below / (reach_below + reach_above).clamp_min(1.0)
-        downwards = (left < share) | (above == 0)  # the latter for numbers so near 1 that rounding made them 1
+        downwards = (left < share) | (above == 0)  # the latter for numbers that rounding made 1
         left = torch.where(downwards, left / share, (left - share) / (1.0 - share))
         distance = _geometric_quantile(decay, torch.where(downwards, below, above), left)
         return torch.where(moves | redrawn, torch.where(downwards, levels - distance, levels + distance), levels)
@@ -176,8 +175,8 @@ class UniformTransition:
     Of the F factors with more than one level, k change, where k is uniform on 1 … F − 1 (1 where F is 1). All sets of k
     factors are equally likely, and so are the other levels of each. Categorical factors are no exception.
 
-    A transition takes a uniform number for k, one for each factor to order them by, the first k of which change, and
-    one for each to change it with.
+    A transition uses a uniform number for k, one for each factor to sort them by, the first k of which change, and one
+    for each factor to draw its new level.
 
     References:
         Locatello, Poole, Rätsch, Schölkopf, Bachem and Tschannen, *Weakly-supervised disentanglement without
@@ -203,7 +202,7 @@ class UniformTransition:
         Arguments:
             space: The factors.
             levels: The levels of every row.
-            uniform: Uniform numbers, as many as `draws` says for each row.
+            uniform: Uniform numbers, as many for each row as `draws` returns.
         """
         _check_draws(self.draws(space), uniform)
         uniform = uniform.double()
@@ -211,7 +210,9 @@ class UniformTransition:
         sizes, changing = _columns(space.sizes, levels), _columns(able, levels)
         changes = 1 + _floor(uniform[..., :1], max(1, len(able) - 1))
         position = torch.arange(count, device=levels.device)
-        order = torch.where(torch.isin(position, changing), uniform[..., 1 : 1 + count], 2.0)  # who cannot comes last
+        order = torch.where(
+            torch.isin(position, changing), uniform[..., 1 : 1 + count], 2.0
+        )  # factors that cannot change come last
         changed = order.argsort(dim=-1, stable=True).argsort(-1) < changes
         others = (sizes - 1).clamp_min(1)
         return torch.where(changed, (levels + 1 + _floor(uniform[..., 1 + count :], others)) % sizes, levels)
@@ -231,19 +232,19 @@ def _columns(numbers: Sequence[int | None], like: Int[Tensor, "..."]) -> Int[Ten
 def _check_draws(expected: int, uniform: Float[Tensor, "..."]) -> None:
     if uniform.shape[-1] != expected:
         raise AxiswiseError(
-            f"This transition takes {expected} uniform numbers for each row, as `draws(space)` says. "
+            f"This transition takes {expected} uniform numbers for each row, as `draws(space)` returns. "
             f"Got {uniform.shape[-1]}."
         )
 
 
 def _floor(uniform: Float[Tensor, "..."], count: int | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
     """A uniform number as one of 0 … count − 1."""
-    # The product may round up to `count` itself where the number is next to 1.
+    # The product may round up to `count` if the number is close to 1.
     return (uniform * count).long().clamp_max(count - 1)
 
 
 def _geometric_sum(decay: Float[Tensor, "..."], terms: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
-    r"""1 + q + … + q^{m−1} for q = exp(−decay): :math:`(1 - q^m) / (1 - q)`, without cancellation where q is near 1."""
+    r"""1 + q + … + q^{m−1} for q = exp(−decay): :math:`(1 - q^m) / (1 - q)`, without cancellation if q is near 1."""
     return torch.expm1(-decay * terms) / torch.expm1(-decay)
 
 
@@ -252,5 +253,5 @@ def _geometric_quantile(
 ) -> Int[Tensor, "..."]:
     r"""Distances 1 … m with weights 1, q, …, q^{m−1}, by quantile: the least d with (1 − q^d) / (1 − q^m) ≥ uniform."""
     exact = -torch.log1p(uniform * torch.expm1(-decay * terms)) / decay
-    # Infinite at a uniform of 1, and 0 / 0 for a factor of one level, which does not move.
+    # Infinite for a uniform number of 1, and 0 / 0 for a factor of one level, which does not move.
     return torch.minimum(exact.ceil().clamp_min(1.0).nan_to_num(1.0, posinf=2.0**31).long(), terms.clamp_min(1))

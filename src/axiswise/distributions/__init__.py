@@ -1,4 +1,4 @@
-"""Priors, posteriors and likelihoods: log-density, sample, divergence; and estimators between them."""
+"""Priors, posteriors and likelihoods: log-density, sample, divergence; and estimators of divergences."""
 
 from axiswise.distributions import estimators
 from axiswise.distributions.learnable import Learnable

@@ -1,8 +1,9 @@
 """Distributions with parameters of their own that are trained with the model.
 
-A distribution is a frozen description without weights. One that learns something says where it starts, `initial`, and
-gives itself with other values, `with_values`. `models` turns the former into a module, and `Networks` puts the module's
-current values in by the latter, so that densities and samplers are written once for fixed and learned parameters.
+A distribution is a frozen description without weights. One with learned parameters has their initial values,
+`initial`, and returns a copy with other values, `with_values`. `models` turns the former into a module, and `Networks`
+inserts the module's current values by the latter. So densities and samplers are written once for fixed and learned
+parameters.
 """
 
 from collections.abc import Mapping
@@ -13,10 +14,16 @@ from axiswise.shapes import Tensor
 
 @runtime_checkable
 class Learnable(Protocol):
-    """A prior or likelihood some of whose parameters may be trained."""
+    """A prior or likelihood some of whose parameters may be trained.
+
+    Example:
+        >>> from axiswise.distributions import Gaussian, LearnedGaussian
+        >>> isinstance(LearnedGaussian(), Learnable), isinstance(Gaussian(), Learnable)
+        (True, False)
+    """
 
     def initial(self) -> dict[str, Tensor]:
-        """The learned parameters before the first step, by name; empty where all are fixed."""
+        """The learned parameters before the first step, by name; empty if all are fixed."""
         ...
 
     def with_values(self, values: Mapping[str, Tensor]) -> Any:

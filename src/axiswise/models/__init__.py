@@ -1,6 +1,6 @@
 """Variational autoencoders as descriptions, and the modules they build.
 
-The networks of the papers' tables, by the call that builds them; the likelihood is each experiment's own choice:
+The networks of the papers' tables, and the calls that build them; each experiment chooses its likelihood:
 
 ===================================== ==================================================================================
 table                                 call
@@ -33,22 +33,22 @@ References:
 """
 
 from axiswise.models.conv64 import Conv64, conv64
-from axiswise.models.custom import Custom, Factory, custom, factory_name
+from axiswise.models.custom import Custom, Factory, custom
 from axiswise.models.dcgan64 import DCGAN64, dcgan64
 from axiswise.models.discriminator import discriminator
 from axiswise.models.initialisation import initialise
 from axiswise.models.mlp import MLP, linear, mlp
 from axiswise.models.transforms import Transformed, rotate_latents, scale_latents
-from axiswise.models.vae import VAE, Network, Networks, SelfInitialised, with_learned
+from axiswise.models.vae import VAE, Architecture, Networks, SelfInitialised
 
 __all__ = [
     "DCGAN64",
     "MLP",
     "VAE",
+    "Architecture",
     "Conv64",
     "Custom",
     "Factory",
-    "Network",
     "Networks",
     "SelfInitialised",
     "Transformed",
@@ -56,11 +56,9 @@ __all__ = [
     "custom",
     "dcgan64",
     "discriminator",
-    "factory_name",
     "initialise",
     "linear",
     "mlp",
     "rotate_latents",
     "scale_latents",
-    "with_learned",
 ]

@@ -1,4 +1,4 @@
-"""The activations a network may be built of, by the names PyTorch gives them."""
+"""The activations of networks, by PyTorch's names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ Activation = Callable[..., Any] | str
 
 
 def activation_pair(activation: Activation | tuple[Activation, Activation]) -> tuple[str, str]:
-    """Names of the encoder's and the decoder's activation, from one for both or a pair.
+    """Returns the names of the encoder's and the decoder's activation, from one for both or a pair.
 
     Example:
         >>> activation_pair(nn.Tanh), activation_pair((nn.ReLU, nn.Tanh))
@@ -31,7 +31,7 @@ def activation_pair(activation: Activation | tuple[Activation, Activation]) -> t
 def _name(activation: Activation) -> str:
     name = activation if isinstance(activation, str) else getattr(activation, "__name__", repr(activation))
     matches = [known for known in ACTIVATIONS if known.lower() == name.replace("_", "").lower()]
-    # Someone's own `ReLU` is not PyTorch's: only the name would be stored, and another function trained.
+    # A user's own `ReLU` is not PyTorch's: only the name would be stored, and another function trained.
     ours = isinstance(activation, str) or any(
         activation is getattr(home, name, None) for home in (nn, functional, torch)
     )

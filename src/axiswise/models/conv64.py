@@ -1,4 +1,4 @@
-"""The convolutional network for 64 × 64 images that the field compares methods on."""
+"""The convolutional network for 64 × 64 images that the literature compares methods on."""
 
 from dataclasses import MISSING, dataclass, fields
 
@@ -6,14 +6,21 @@ from torch import nn
 
 from axiswise.distributions import Bernoulli, Diagonal, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
-from axiswise.models.vae import VAE, Reshape, check_sizes
+from axiswise.models._layers import Reshape
+from axiswise.models._sizes import check_sizes
+from axiswise.models.vae import VAE
 
 SIDE = 64
 
 
 @dataclass(frozen=True)
 class Conv64:
-    """Architecture of `conv64`."""
+    """Architecture of `conv64`.
+
+    Example:
+        >>> Conv64(channels=1, latents=10).shape
+        (1, 64, 64)
+    """
 
     channels: int
     latents: int
@@ -24,7 +31,7 @@ class Conv64:
 
     @property
     def name(self) -> str:
-        """What a table calls it: conv64, and what differs from the papers' network."""
+        """Its name in tables: conv64, and what differs from the papers' network."""
         differences = [
             f"{entry.name}={getattr(self, entry.name)}"
             for entry in fields(self)
@@ -88,8 +95,8 @@ def conv64(
 ) -> VAE:
     """A convolutional VAE for 64 × 64 images: conv 32, 32, 64, 64 (4 × 4, stride 2), dense 256, and the mirror image.
 
-    The defaults are what the papers print. disentanglement_lib, the reference implementation, has kernels of 2 × 2
-    without padding in the encoder's third and fourth layer: ``late_kernel=2``. mathieu2019 Table 1a prints ``dense=128,
+    The defaults are the papers'. disentanglement_lib, the reference implementation, has kernels of 2 × 2 without
+    padding in the encoder's third and fourth layer: ``late_kernel=2``. mathieu2019 Table 1a prints ``dense=128,
     dense_activation=False, decoder=(64, 64, 32)``.
 
     References:
@@ -101,12 +108,12 @@ def conv64(
         channels: Channels of an image.
         latents: Number of latents.
         late_kernel: Side of the kernels of the encoder's third and fourth layer, 4 or 2.
-        dense: Width of the dense layer of either half.
+        dense: Width of the dense layer of encoder and decoder.
         dense_activation: Whether the encoder's dense layer is followed by a ReLU.
         decoder: Channels of the decoder's transposed convolutions before the last.
-        posterior: What the encoder's output means.
+        posterior: Meaning of the encoder's output.
         prior: Distribution of the latents.
-        likelihood: What the decoder's output means.
+        likelihood: Meaning of the decoder's output.
 
     Example:
         >>> conv64(3).shape, conv64(late_kernel=2).network.name

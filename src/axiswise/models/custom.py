@@ -12,7 +12,8 @@ from torch.nn.parameter import is_lazy
 
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
-from axiswise.models.vae import VAE, as_shape, check_sizes
+from axiswise.models._sizes import as_shape, check_sizes
+from axiswise.models.vae import VAE
 from axiswise.records._identity import stored_as
 from axiswise.shapes import Tensor
 
@@ -23,24 +24,27 @@ DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropou
 
 
 def factory_name(factory: Factory) -> str:
-    """The name a factory is stored by: its module's and its own.
+    """Returns the name that a factory is stored by: its module's and its own.
+
+    Arguments:
+        factory: A function defined at the top of a module.
 
     Example:
         >>> factory_name(lambda: (nn.Linear(3, 4), nn.Linear(2, 3)))
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: `factory` must be a function defined with `def` at the top of a module, ...
     """
-    # A lambda's, a nested function's and a partial's name do not say what they compute: other values may be inside.
+    # The name of a lambda, a nested function or a partial does not determine what it computes.
     if not inspect.isfunction(factory) or "<" in factory.__qualname__:
         raise AxiswiseError(
             "`factory` must be a function defined with `def` at the top of a module, because it is stored by its name. "
-            f"Got {factory!r}. Define such a function and write into it what this one gets from elsewhere."
+            f"Got {factory!r}. Define such a function, with the values that this one gets from elsewhere."
         )
     return f"{_module_name(factory.__module__)}.{factory.__qualname__}"
 
 
 def _module_name(module: str) -> str:
-    """The name under which others import a module: that of a script that is being run is its file's."""
+    """The name under which others import a module; for a running script, that of its file."""
     if module != "__main__":
         return module
     main = sys.modules[module]
@@ -52,13 +56,19 @@ def _module_name(module: str) -> str:
 
 @dataclass(frozen=True)
 class Custom:
-    """Architecture of `custom`: whatever the factory builds. Its identity is the factory's name.
+    """Architecture of `custom`: what the factory builds. Its identity is the factory's name.
 
     Arguments:
         factory: Builds encoder and decoder.
         inputs: Shape of an observation.
         latents: Number of latents.
-        outputs: How many numbers the encoder gives for an observation, and the decoder for each pixel.
+        outputs: How many numbers the encoder returns for an observation, and the decoder for each pixel.
+
+    Example:
+        >>> def small():
+        ...     return nn.Linear(3, 4), nn.Linear(2, 3)
+        >>> Custom(small, inputs=(3,), latents=2, outputs=(4, 1)).name
+        'small'
     """
 
     factory: Factory = field(metadata=stored_as(factory_name))
@@ -71,7 +81,7 @@ class Custom:
 
     @property
     def name(self) -> str:
-        """What a table calls it: the factory's name."""
+        """Its name in tables: the factory's name."""
         return self.factory.__qualname__
 
     @property
@@ -92,20 +102,20 @@ class Custom:
     def initial_modules(self, seed: int) -> dict[str, nn.Module]:
         """Encoder and decoder with the factory's own initial weights, a function of the seed."""
         with torch.random.fork_rng(devices=[]):
-            # As `torch.manual_seed`, which would also seed the accelerators, whose state is not put back here.
+            # Not `torch.manual_seed`, which also seeds the accelerators, whose state is not restored here.
             torch.default_generator.manual_seed(seed)
             built = self.factory()
-        if not isinstance(built, tuple | list) or [isinstance(half, nn.Module) for half in built] != [True, True]:
+        if not isinstance(built, tuple | list) or [isinstance(module, nn.Module) for module in built] != [True, True]:
             raise AxiswiseError(
                 f"{self.name} must return a pair of torch.nn.Modules, encoder and decoder. Got {type(built).__name__} "
                 f"{built!r}."
             )
         return {"encoder": built[0], "decoder": built[1]}
 
-    def _check(self, wanted: int, given: int, reader: str, unit: str) -> None:
-        if wanted != given:
+    def _check(self, needed: int, declared: int, reader: str, unit: str) -> None:
+        if needed != declared:
             raise AxiswiseError(
-                f"{self.name} was declared for a {reader} of {given} numbers for each {unit}. Got one of {wanted}. "
+                f"{self.name} was declared for a {reader} of {declared} numbers for each {unit}. Got one of {needed}. "
                 f"Build the model with `custom` and that {reader}."
             )
 
@@ -119,13 +129,13 @@ def custom(
     prior: Prior = StandardNormal(),
     likelihood: Likelihood = Gaussian(),
 ) -> VAE:
-    """A VAE of your own modules: any encoder and decoder, convolutions, batch norm and all.
+    """A VAE from your own modules: any encoder and decoder, with convolutions, batch norm and so on.
 
-    A member starts from the weights that your factory gives right after ``torch.manual_seed(seed)``, in a cohort or
-    alone. The factory is run here once or twice to see that what it builds can be trained: that shapes are right, and
-    that nothing draws random numbers of its own, since those could be neither repeated nor told apart between members.
+    A member starts from the weights that your factory returns right after ``torch.manual_seed(seed)``, in a cohort or
+    alone. `custom` runs the factory twice to check that its modules can be trained. Shapes must be right, and no module
+    may draw random numbers of its own: these could not be repeated, and members would share them.
 
-    A member is stored with the name of the factory only, never with its code: pass the function again to load it,
+    A member is stored with the name of the factory only, never with its code. Pass the function again to load it,
     ``axiswise.load(path, model=factory)``, and give a changed network another name.
 
     Arguments:
@@ -134,9 +144,9 @@ def custom(
             decoder ``(n, latents)`` to ``(n, o * inputs[0], *inputs[1:])``, where o is ``likelihood.outputs``.
         inputs: Number of inputs, or the shape of an observation.
         latents: Number of latents.
-        posterior: What the encoder's output means.
+        posterior: Meaning of the encoder's output.
         prior: Distribution of the latents.
-        likelihood: What the decoder's output means.
+        likelihood: Meaning of the decoder's output.
 
     Example:
         >>> def small():
@@ -156,40 +166,40 @@ def custom(
 def _verify(network: Custom) -> None:
     """Raises unless the factory's modules can be trained as members."""
     modules, again = network.initial_modules(0), network.initial_modules(0)
-    for half, module in modules.items():
-        _refuse_randomness(network.name, half, module)
-        _refuse_untrainable(network.name, half, module)
-        if again[half] is module or not _equal(module.state_dict(), again[half].state_dict()):
+    for role, module in modules.items():
+        _refuse_randomness(network.name, role, module)
+        _refuse_untrainable(network.name, role, module)
+        if again[role] is module or not _equal(module.state_dict(), again[role].state_dict()):
             raise AxiswiseError(
                 f"{network.name} must build fresh modules at every call, with equal weights after equal "
-                f"torch.manual_seed. Got an {half} that is the same object, or other weights. Build it inside the "
+                f"torch.manual_seed. Got an {role} that is the same object, or other weights. Build it inside the "
                 "function, on the CPU, and draw its weights with PyTorch."
             )
     encoder, decoder = ({id(parameter) for parameter in module.parameters()} for module in modules.values())
     if encoder & decoder:
         raise AxiswiseError(
             f"{network.name} must return an encoder and a decoder with parameters of their own. Got "
-            f"{len(encoder & decoder)} that both hold. Give each half its own."
+            f"{len(encoder & decoder)} that both have. Give each its own."
         )
     pixels = (network.outputs[1] * network.inputs[0], *network.inputs[1:])
     _try(network.name, "encoder", modules["encoder"], network.inputs, (network.outputs[0],))
     _try(network.name, "decoder", modules["decoder"], (network.latents,), pixels)
 
 
-def _refuse_randomness(name: str, half: str, module: nn.Module) -> None:
+def _refuse_randomness(name: str, role: str, module: nn.Module) -> None:
     for path, layer in module.named_modules():
         if isinstance(layer, nn.RReLU) or (isinstance(layer, DROPOUTS) and layer.p > 0):
             raise AxiswiseError(
-                f"Modules of {name} must not draw random numbers of their own. Got {layer} at {half}.{path}. "
+                f"Modules of {name} must not draw random numbers of their own. Got {layer} at {role}.{path}. "
                 "Remove it or set p=0; noise belongs in an objective's draws."
             )
 
 
-def _refuse_untrainable(name: str, half: str, module: nn.Module) -> None:
+def _refuse_untrainable(name: str, role: str, module: nn.Module) -> None:
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     lazy = [key for key, tensor in (parameters | buffers).items() if is_lazy(tensor)]
     frozen = [key for key, parameter in parameters.items() if not parameter.requires_grad]
-    # What training holds and what `state_dict` lists must be the same, or a member could not be given back as a module.
+    # Training and `state_dict` must list the same tensors, or a member could not be returned as a module.
     unlike = sorted((parameters | buffers).keys() ^ module.state_dict().keys())
     for problem, fix in (
         (not parameters and "no parameters", "Give it at least one."),
@@ -197,15 +207,15 @@ def _refuse_untrainable(name: str, half: str, module: nn.Module) -> None:
         (frozen and f"parameters without gradients {', '.join(frozen)}", "Register them as buffers."),
         (
             unlike and f"tied parameters or non-persistent buffers {', '.join(unlike)}",
-            "Let each be held and saved once.",
+            "Register and save each once.",
         ),
     ):
         if problem:
-            raise AxiswiseError(f"The {half} of {name} must be trainable as a whole. Got {problem}. {fix}")
+            raise AxiswiseError(f"The {role} of {name} must be trainable as a whole. Got {problem}. {fix}")
 
 
-def _try(name: str, half: str, module: nn.Module, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
-    """Runs a module on zeros, as it is trained and as it is evaluated, and checks what comes out."""
+def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+    """Runs a module on zeros, in training and in evaluation mode, and checks its outputs."""
     like = next(module.parameters())
     zeros = torch.zeros(2, *inputs, dtype=like.dtype, device=like.device)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
@@ -215,20 +225,20 @@ def _try(name: str, half: str, module: nn.Module, inputs: tuple[int, ...], outpu
             found = module.eval()(zeros)
         except Exception as error:  # a user's module may raise anything
             raise AxiswiseError(
-                f"The {half} of {name} must take a tensor of shape {tuple(zeros.shape)}. Got {type(error).__name__}: "
+                f"The {role} of {name} must take a tensor of shape {tuple(zeros.shape)}. Got {type(error).__name__}: "
                 f"{error}"
             ) from error
         drew = not torch.equal(torch.get_rng_state(), before)
     described = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
     if described != (2, *outputs):
-        reader = "posterior" if half == "encoder" else "likelihood"
+        reader = "posterior" if role == "encoder" else "likelihood"
         raise AxiswiseError(
-            f"The {half} of {name} must turn shape {tuple(zeros.shape)} into a tensor of shape {(2, *outputs)}, which "
+            f"The {role} of {name} must map shape {tuple(zeros.shape)} to a tensor of shape {(2, *outputs)}, which "
             f"the {reader} reads. Got {described}."
         )
     if drew:
         raise AxiswiseError(
-            f"Modules of {name} must not draw random numbers of their own. Got {half}, whose forward pass does. "
+            f"Modules of {name} must not draw random numbers of their own. Got {role}, whose forward pass does. "
             "Remove that; noise belongs in an objective's draws."
         )
 

@@ -6,7 +6,9 @@ from itertools import pairwise
 from torch import nn
 
 from axiswise.distributions import Bernoulli, Diagonal, Likelihood, Posterior, Prior, StandardNormal
-from axiswise.models.vae import VAE, Reshape, check_sizes
+from axiswise.models._layers import Reshape
+from axiswise.models._sizes import check_sizes
+from axiswise.models.vae import VAE
 
 SIDE = 64
 WIDTHS = (32, 64, 128, 256)
@@ -14,14 +16,19 @@ WIDTHS = (32, 64, 128, 256)
 
 @dataclass(frozen=True)
 class DCGAN64:
-    """Architecture of `dcgan64`."""
+    """Architecture of `dcgan64`.
+
+    Example:
+        >>> DCGAN64(channels=3, latents=50).shape
+        (3, 64, 64)
+    """
 
     channels: int
     latents: int
 
     @property
     def name(self) -> str:
-        """What a table calls it."""
+        """Its name in tables."""
         return "dcgan64"
 
     @property
@@ -33,7 +40,7 @@ class DCGAN64:
         """Four convolutions that halve the side each time, 64 → 4, then one of 4 × 4 that leaves one position."""
         layers: list[nn.Module] = []
         for before, after in pairwise((self.channels, *WIDTHS)):
-            # No bias: batch norm takes the mean off again, and a gradient of rounding alone would move it at random.
+            # No bias: batch norm subtracts it again, and rounding errors alone would move it at random.
             layers += [nn.Conv2d(before, after, 4, 2, 1, bias=False), nn.BatchNorm2d(after), nn.LeakyReLU(0.2)]
         return nn.Sequential(*layers, nn.Conv2d(WIDTHS[-1], outputs, 4), Reshape((-1,)))
 
@@ -58,8 +65,8 @@ def dcgan64(
     """A convolutional VAE with batch norm for 64 × 64 images: conv 32, 64, 128, 256 (4 × 4, stride 2), and the mirror.
 
     In training, batch norm uses the statistics of the batch, which makes the observations of a batch depend on each
-    other; everything that is measured afterwards uses the running statistics. The table leaves open where there are
-    biases: here, in the last layer of either half, since batch norm undoes all others. It names no likelihood either.
+    other; every measurement afterwards uses the running statistics. The table does not say where biases are: here, in
+    the last layers of encoder and decoder, since batch norm undoes all others. It names no likelihood either.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -69,9 +76,9 @@ def dcgan64(
     Arguments:
         channels: Channels of an image.
         latents: Number of latents.
-        posterior: What the encoder's output means.
+        posterior: Meaning of the encoder's output.
         prior: Distribution of the latents.
-        likelihood: What the decoder's output means.
+        likelihood: Meaning of the decoder's output.
 
     Example:
         >>> dcgan64().shape, dcgan64().latents

@@ -5,11 +5,11 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from axiswise.models.vae import check_sizes
+from axiswise.models._sizes import check_sizes
 
 
 def discriminator(latents: int, *, widths: tuple[int, ...] = (1000,) * 6) -> nn.Module:
-    """A network that tells samples of q(z) from samples of the product of its marginals: two logits for each z.
+    """A classifier of samples of q(z) against samples of the product of its marginals: two logits for each z.
 
     The defaults are the six hidden layers of the paper; the slope of the leaky ReLUs, 0.2, is the reference
     implementation's (PyTorch's own default is 0.01).
@@ -30,7 +30,7 @@ def discriminator(latents: int, *, widths: tuple[int, ...] = (1000,) * 6) -> nn.
     for width in widths:
         check_sizes("discriminator", widths=width)
     layers: list[nn.Module] = []
-    with torch.random.fork_rng(devices=[]):  # PyTorch draws first weights from its global generator: it is put back
+    with torch.random.fork_rng(devices=[]):  # restores the global generator, from which PyTorch draws initial weights
         for before, after in pairwise((latents, *widths)):
             layers += [nn.Linear(before, after), nn.LeakyReLU(0.2)]
         layers.append(nn.Linear((latents, *widths)[-1], 2))

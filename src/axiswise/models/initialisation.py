@@ -13,20 +13,20 @@ from axiswise.shapes import Int, Tensor
 def initialise(
     module: nn.Module, name: str, seeds: Int[Tensor, " p"], dtype: torch.dtype = torch.float32
 ) -> dict[str, Tensor]:
-    r"""Stacked initial parameters of one module for many seeds: Glorot-uniform weights, zero biases.
+    r"""Draws initial parameters of one module for many seeds, stacked: Glorot-uniform weights, zero biases.
 
     .. math:: W_{ij} \sim U\left(-\sqrt{6 / (f_{in} + f_{out})},\ \sqrt{6 / (f_{in} + f_{out})}\right)
 
-    The fans count the kernel's positions, as the reference implementation's framework does. One-dimensional parameters
-    of normalisation layers keep the value their module gives them (ones and zeros).
+    The fans include the kernel's positions, as in the framework of the reference implementation. One-dimensional
+    parameters of normalisation layers keep the value from their module (ones and zeros).
 
     References:
         Glorot and Bengio, *Understanding the difficulty of training deep feedforward neural networks*, AISTATS 2010,
         eq 16.
 
     Arguments:
-        module: The module whose parameters' names and shapes count; its own values are only read where said above.
-        name: Name of the module; it and the parameter's name are the stream of the draws.
+        module: The module, for the names and shapes of its parameters; its values are read only as said above.
+        name: Name of the module; with the parameter's name it is the stream of the draws.
         seeds: A seed for each member.
         dtype: Floating-point type of the parameters.
 

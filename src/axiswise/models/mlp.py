@@ -8,12 +8,19 @@ from torch import nn
 
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.models._activations import Activation, activation_pair, module_of
-from axiswise.models.vae import VAE, Reshape, as_shape, check_sizes, pixels
+from axiswise.models._layers import Reshape
+from axiswise.models._sizes import as_shape, check_sizes, pixels
+from axiswise.models.vae import VAE
 
 
 @dataclass(frozen=True)
 class MLP:
-    """Architecture of `mlp`: widths of the hidden layers of either half, and the activations between them."""
+    """Architecture of `mlp`: widths of the hidden layers of encoder and decoder, and the activations between them.
+
+    Example:
+        >>> MLP((6,), 2, encoder=(60, 40), decoder=(), activations=("Tanh", "Tanh")).name
+        'mlp 60–40 / linear'
+    """
 
     inputs: tuple[int, ...]
     latents: int
@@ -23,9 +30,9 @@ class MLP:
 
     @property
     def name(self) -> str:
-        """What a table calls it: linear, or mlp and the widths of either half."""
-        halves = ("–".join(map(str, widths)) or "linear" for widths in (self.encoder, self.decoder))
-        return "mlp " + " / ".join(halves) if self.encoder or self.decoder else "linear"
+        """Its name in tables: linear, or mlp and the widths of encoder and decoder."""
+        widths = ("–".join(map(str, hidden)) or "linear" for hidden in (self.encoder, self.decoder))
+        return "mlp " + " / ".join(widths) if self.encoder or self.decoder else "linear"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,14 +77,14 @@ def mlp(
     The defaults are the network of the non-linear synthetic task, ``mlp(6, 2)`` (rolinek2019 Table S3).
 
     Arguments:
-        inputs: Number of inputs, or the shape of an observation (which the decoder gives back).
+        inputs: Number of inputs, or the shape of an observation, which is also that of the decoder's output.
         latents: Number of latents.
         encoder: Widths of the encoder's hidden layers.
         decoder: Widths of the decoder's hidden layers.
         activation: Activation between layers, for example ``torch.nn.Tanh``; or a pair, encoder's and decoder's.
-        posterior: What the encoder's output means.
+        posterior: Meaning of the encoder's output.
         prior: Distribution of the latents.
-        likelihood: What the decoder's output means.
+        likelihood: Meaning of the decoder's output.
 
     Example:
         >>> sprites = mlp((1, 32, 32), 3, encoder=(256, 256), decoder=(256, 256), activation=(nn.ReLU, nn.Tanh))
@@ -85,15 +92,15 @@ def mlp(
         ((1, 32, 32), 3)
     """
     check_sizes("mlp", latents=latents)
-    for half, widths in (("encoder", encoder), ("decoder", decoder)):
+    for role, widths in (("encoder", encoder), ("decoder", decoder)):
         for width in widths:
-            check_sizes("mlp", **{half: width})
+            check_sizes("mlp", **{role: width})
     network = MLP(as_shape("mlp", inputs), latents, tuple(encoder), tuple(decoder), activation_pair(activation))
     return VAE(network, posterior, prior, likelihood)
 
 
 def linear(inputs: int | tuple[int, ...], latents: int, **distributions: Any) -> VAE:
-    """A VAE whose encoder and decoder are one linear layer each: the model that exact theory describes.
+    """A VAE whose encoder and decoder are one linear layer each: the model of the exact theory.
 
     Arguments:
         inputs: Number of inputs, or the shape of an observation.

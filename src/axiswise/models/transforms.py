@@ -1,8 +1,8 @@
 """Changes of a model's latent coordinates: the same model, with its latents scaled or rotated.
 
-A model is its pair (encode, decode): a member of a population, ``population.member(i)``, or any two callables of a
-user's. The encoder's posteriors are carried over to the new latents, and the decoder undoes the change first, so that
-reconstructions stay as they were. No weight is touched; those of modules stay registered in what is returned.
+A model is a pair (encode, decode): a member of a population, ``population.member(i)``, or any two callables. The
+encoder's posteriors are transformed to the new latents, and the decoder undoes the change first, so reconstructions do
+not change. Weights do not change either, and those of modules stay registered in the result.
 """
 
 from collections.abc import Callable
@@ -16,26 +16,32 @@ from axiswise.distributions import DeterministicParameters, DiagonalParameters, 
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
-Halves = tuple[Callable[..., Any], Callable[..., Any] | None]
-"""A model as its encoder, x ↦ the posterior's named tuple, and its decoder, from z; None where there is no decoder."""
+EncoderDecoder = tuple[Callable[..., Any], Callable[..., Any] | None]
+"""A model: its encoder, x ↦ the posterior's named tuple, and its decoder, from z, or None if there is no decoder."""
 
 
 class Transformed(NamedTuple):
-    """A model in other latent coordinates, as ordinary modules; without a decoder where the model has none."""
+    """A model in other latent coordinates, as ordinary modules; the decoder is None if the model has none.
+
+    Example:
+        >>> encode = lambda x: DeterministicParameters(x)
+        >>> scale_latents((encode, None), beta=4).decoder is None
+        True
+    """
 
     encoder: nn.Module
     decoder: nn.Module | None
 
 
-def scale_latents(model: Halves, beta: float | int | Float[Tensor, " z"]) -> Transformed:
-    r"""Multiplies the latents of a model by √β, which is all that β does to a Gaussian VAE besides making it overlap.
+def scale_latents(model: EncoderDecoder, beta: float | int | Float[Tensor, " z"]) -> Transformed:
+    r"""Multiplies the latents of a model by √β: the effect of β on a Gaussian VAE, besides overlap of encodings.
 
     .. math:: \mu'(x) = \sqrt\beta\, \mu(x), \qquad S'(x) = \beta\, S(x), \qquad
         p'(x | z) = p\!\left(x \,\middle|\, z / \sqrt\beta\right)
 
     With a Gaussian prior the β-VAE's objective at the model is, up to a constant, the ELBO plus
-    :math:`\frac{\beta - 1}{2} \log |S'(x)|` at the transformed one, which the objective `EntropyRegularised` is. With
-    one β for each latent this whitens: ``scale_latents(model, 1 / variances)`` turns an `Anisotropic` prior of those
+    :math:`\frac{\beta - 1}{2} \log |S'(x)|` at the transformed one: the objective `EntropyRegularised`. With one β for
+    each latent this whitens: ``scale_latents(model, 1 / variances)`` turns an `Anisotropic` prior of those
     variances into the standard normal.
 
     References:
@@ -68,19 +74,19 @@ def scale_latents(model: Halves, beta: float | int | Float[Tensor, " z"]) -> Tra
 
 
 def rotate_latents(
-    model: Halves, rotation: Float[Tensor, "z z"], posterior: Literal["full", "diagonal"] = "full"
+    model: EncoderDecoder, rotation: Float[Tensor, "z z"], posterior: Literal["full", "diagonal"] = "full"
 ) -> Transformed:
     r"""Rotates the latents of a model.
 
     .. math:: \mu'(x) = R\, \mu(x), \qquad S'(x) = R\, S(x) R^\top, \qquad p'(x | z) = p(x | R^\top z)
 
-    A rotationally symmetric prior cannot tell the result from the model: likelihood, ELBO and the β-VAE's objective
-    have the same values. But S′ is not diagonal in general, even where S is, and a VAE with a diagonal posterior cannot
-    represent it. "diagonal" cuts S′ to its diagonal, the marginal variances, and the objective changes unless S is a
-    multiple of the identity or R permutes the axes: that is what ties a VAE's latents to its axes.
+    With a rotationally symmetric prior, likelihood, ELBO and the β-VAE's objective do not change. But S′ is not
+    diagonal in general, even if S is, and a VAE with a diagonal posterior cannot represent it. "diagonal" cuts S′ to
+    its diagonal, the marginal variances. The objective then changes unless S is a multiple of the identity or R
+    permutes the axes: this is what aligns a VAE's latents with its axes.
 
-    The Cholesky factor of S′ comes from a QR decomposition of :math:`(R L)^\top`, which keeps twice the digits that
-    factoring S′ itself would.
+    The Cholesky factor of S′ comes from a QR decomposition of :math:`(R L)^\top`, which is twice as accurate, in
+    digits, as factoring S′ itself.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -106,9 +112,9 @@ def rotate_latents(
         raise AxiswiseError(f"`rotation` must be a square matrix. Got shape {tuple(rotation.shape)}.")
     identity = torch.eye(len(rotation), dtype=rotation.dtype, device=rotation.device)
     deviation = (rotation.mT @ rotation - identity).abs().max().item()
-    if not deviation <= torch.finfo(rotation.dtype).eps ** 0.75:  # which NaN is not
+    if not deviation <= torch.finfo(rotation.dtype).eps ** 0.75:  # NaN fails, too
         raise AxiswiseError(
-            f"`rotation` must be orthogonal, RᵀR = I. Got a matrix that misses it by {deviation:.3g}. "
+            f"`rotation` must be orthogonal, RᵀR = I. Got a matrix that deviates by {deviation:.3g}. "
             "torch.linalg.qr(matrix).Q is an orthogonal one."
         )
     encode, decode = model
@@ -119,7 +125,7 @@ def rotate_latents(
 
 
 class ChangedEncoder(nn.Module):
-    """An encoder, and what becomes of its posteriors in other coordinates."""
+    """An encoder, and the transform of its posteriors to other coordinates."""
 
     def __init__(self, encode: Callable[..., Any], change: Callable[[Any], Parameters]) -> None:
         super().__init__()
@@ -131,14 +137,14 @@ class ChangedEncoder(nn.Module):
 
 
 class ChangedDecoder(nn.Module):
-    """A decoder of latents in other coordinates, which are turned back first."""
+    """A decoder of latents in other coordinates, which are transformed back first."""
 
     def __init__(self, decode: Callable[..., Any], undo: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.decode, self.undo = decode, undo
 
     def forward(self, z: Float[Tensor, "... z"], **options: Any) -> Float[Tensor, "..."]:
-        """What the decoder gives at the latents in its own coordinates; options, such as ``raw=True``, are its own."""
+        """The decoder's output at the latents in its own coordinates; options, such as ``raw=True``, are passed on."""
         return self.decode(self.undo(z), **options)
 
 
@@ -176,11 +182,11 @@ def _rotated(rotation: Tensor, cut: bool, posterior: Any) -> Parameters:
 
 
 def _unrotated(rotation: Tensor, z: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
-    return z @ rotation.to(z)  # the rows of which are Rᵀ z
+    return z @ rotation.to(z)  # in rows: Rᵀ z
 
 
 def _check(posterior: Any, latents: int | None) -> None:
-    """Raises unless an encoder gave a posterior, and one of so many latents."""
+    """Raises unless an encoder returned a posterior of that many latents."""
     if not isinstance(posterior, Parameters):
         raise AxiswiseError(
             "The encoder must return a posterior's named tuple. Got "

@@ -1,10 +1,9 @@
-"""One variational autoencoder: a network, and what its outputs mean.
+"""The variational autoencoder: a network, and the meaning of its outputs.
 
-A `VAE` is a description, a frozen dataclass without weights. `VAE.modules` builds ordinary PyTorch modules from it, and
-`Networks` joins modules, however their weights are held, with the description into something that encodes and decodes.
+A `VAE` is a description, a frozen dataclass without weights. `VAE.modules` builds ordinary PyTorch modules from it.
+`Networks` combines the description with modules, or with functions bound to stacked weights, to encode and decode.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
@@ -23,18 +22,25 @@ from axiswise.distributions import (
     StandardNormal,
 )
 from axiswise.errors import AxiswiseError
+from axiswise.models._layers import Values
 from axiswise.shapes import Float, Tensor
 
 Distribution = TypeVar("Distribution", Prior, Likelihood)
 
 
 @runtime_checkable
-class Network(Protocol):
-    """An architecture: the shapes it connects, and builders of its two halves (weights as PyTorch leaves them)."""
+class Architecture(Protocol):
+    """An architecture: its shapes, and builders of encoder and decoder with PyTorch's initial weights.
+
+    Example:
+        >>> from axiswise.models import linear
+        >>> isinstance(linear(3, 2).network, Architecture)
+        True
+    """
 
     @property
     def name(self) -> str:
-        """What a table calls it."""
+        """Its name in tables."""
         ...
 
     @property
@@ -58,7 +64,13 @@ class Network(Protocol):
 
 @runtime_checkable
 class SelfInitialised(Protocol):
-    """A network that brings its own initial weights; all others start from `initialise`."""
+    """An architecture with its own initial weights; all others start from `initialise`.
+
+    Example:
+        >>> from axiswise.models import linear
+        >>> isinstance(linear(3, 2).network, SelfInitialised)
+        False
+    """
 
     def initial_modules(self, seed: int) -> dict[str, nn.Module]:
         """Encoder and decoder by name, with the weights and buffers that a member of that seed starts from."""
@@ -71,9 +83,9 @@ class VAE:
 
     Arguments:
         network: Architecture of encoder and decoder.
-        posterior: What the encoder's output means.
+        posterior: Meaning of the encoder's output.
         prior: Distribution of the latents.
-        likelihood: What the decoder's output means.
+        likelihood: Meaning of the decoder's output.
 
     Example:
         >>> from axiswise.models import linear
@@ -82,7 +94,7 @@ class VAE:
         (['decoder', 'encoder'], 2)
     """
 
-    network: Network
+    network: Architecture
     posterior: Posterior = Diagonal()
     prior: Prior = StandardNormal()
     likelihood: Likelihood = Gaussian()
@@ -106,11 +118,12 @@ class VAE:
         return self.network.shape
 
     def modules(self) -> dict[str, nn.Module]:
-        """Fresh modules by name, in PyTorch's own initialisation (for where training starts see `initialise`).
+        """Builds new modules by name, with PyTorch's initial weights (training starts from `initialise`).
 
-        Besides "encoder" and "decoder" there are "prior" and "likelihood" where these learn parameters of their own.
+        Besides "encoder" and "decoder" there are "prior" and "likelihood" if these learn parameters of their own.
 
-        PyTorch draws that from its global generator, whose state is put back: building a model changes nothing else.
+        PyTorch draws the weights from its global generator, whose state is restored: building a model has no side
+        effects.
         """
         with torch.random.fork_rng(devices=[]):
             modules = {
@@ -125,12 +138,12 @@ class VAE:
 
 @dataclass(frozen=True)
 class Networks:
-    """A VAE with weights: what an objective's loss and every measure see of a model.
+    """A VAE with weights: the model that an objective's loss and every measure receive.
 
     Arguments:
         model: The description.
         modules: Callables by name: modules, or modules bound to one member's row of stacked weights. "encoder" and
-            "decoder" are those of the VAE; an objective may have added others ("discriminator") or left one out.
+            "decoder" are those of the VAE; an objective may add others ("discriminator") or omit one.
 
     Example:
         >>> import torch
@@ -147,12 +160,12 @@ class Networks:
 
     @property
     def prior(self) -> Prior:
-        """The prior, with its learned parameters as they are now."""
+        """The prior, with the current values of its learned parameters."""
         return with_learned(self.model.prior, self.modules["prior"]() if "prior" in self else {})
 
     @property
     def likelihood(self) -> Likelihood:
-        """The likelihood, with its learned parameters as they are now."""
+        """The likelihood, with the current values of its learned parameters."""
         return with_learned(self.model.likelihood, self.modules["likelihood"]() if "likelihood" in self else {})
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -168,87 +181,10 @@ class Networks:
         return self.model.posterior.unpack(self.modules["encoder"](x))
 
     def decode(self, z: Float[Tensor, "n z"]) -> Float[Tensor, "n ..."]:
-        """The decoder's raw output at z; `VAE.likelihood` says what it means."""
+        """The decoder's raw output at z; `VAE.likelihood` defines its meaning."""
         return self.modules["decoder"](z)
 
 
-def check_sizes(architecture: str, **sizes: int) -> None:
-    """Raises unless every named size is a whole number of at least 1.
-
-    Example:
-        >>> check_sizes("linear", latents=0)
-        Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: `latents` of linear must be a whole number of at least 1. Got 0.
-    """
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise AxiswiseError(f"`{name}` of {architecture} must be a whole number of at least 1. Got {size!r}.")
-
-
-def as_shape(architecture: str, inputs: int | tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of an observation from a number of inputs or a shape, checked.
-
-    Example:
-        >>> as_shape("mlp", 6), as_shape("mlp", (1, 32, 32))
-        ((6,), (1, 32, 32))
-    """
-    shape = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
-    if not shape:
-        raise AxiswiseError(
-            f"`inputs` of {architecture} must be a number or a shape such as (1, 64, 64). Got {inputs!r}."
-        )
-    for size in shape:
-        check_sizes(architecture, inputs=size)
-    return shape
-
-
 def with_learned(distribution: Distribution, values: Mapping[str, Tensor]) -> Distribution:
-    """A prior or likelihood with those values for what it learns; as it is where it learns nothing."""
+    """A prior or likelihood with those values of its learned parameters; unchanged if it learns none."""
     return cast(Distribution, cast(Learnable, distribution).with_values(values)) if values else distribution
-
-
-class Values(nn.Module):
-    """Parameters that no network computes: those a prior or likelihood learns. Calling it gives them by name.
-
-    Example:
-        >>> import torch
-        >>> Values({"log_scale": torch.zeros(())})()["log_scale"].shape
-        torch.Size([])
-    """
-
-    def __init__(self, initial: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        for name, value in initial.items():
-            self.register_parameter(name, nn.Parameter(value.clone()))
-
-    def forward(self) -> dict[str, Tensor]:
-        """The parameters by name."""
-        return dict(self.named_parameters())
-
-
-class Reshape(nn.Module):
-    """Turns each row into the given shape; ``Reshape()`` with one axis of −1 flattens.
-
-    Example:
-        >>> import torch
-        >>> Reshape((1, 2, 3))(torch.zeros(4, 6)).shape
-        torch.Size([4, 1, 2, 3])
-    """
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        super().__init__()
-        self.shape = shape
-
-    def forward(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "n ..."]:
-        """Reshapes everything after the first axis."""
-        return rows.reshape(rows.shape[0], *self.shape)
-
-
-def pixels(shape: tuple[int, ...], outputs: int = 1) -> int:
-    """Numbers in an observation, times the outputs for each.
-
-    Example:
-        >>> pixels((1, 64, 64))
-        4096
-    """
-    return outputs * math.prod(shape)

@@ -7,6 +7,7 @@ from axiswise.objectives.beta_vae import BetaVAE
 from axiswise.objectives.decomposed import Decomposed
 from axiswise.objectives.deterministic_elbo import DeterministicELBO
 from axiswise.objectives.dip_vae import DIPVAE
+from axiswise.objectives.elbo_terms import ElboTerms, elbo_terms
 from axiswise.objectives.entropy_regularised import EntropyRegularised
 from axiswise.objectives.factor_vae import FactorVAE
 from axiswise.objectives.objective import Batch, Draw, Objective, Terms, Trainable
@@ -24,10 +25,12 @@ __all__ = [
     "Decomposed",
     "DeterministicELBO",
     "Draw",
+    "ElboTerms",
     "EntropyRegularised",
     "FactorVAE",
     "Objective",
     "SlowVAE",
     "Terms",
     "Trainable",
+    "elbo_terms",
 ]

@@ -1,4 +1,4 @@
-"""Which models suit an objective: refused before training, by name, with the fix."""
+"""Checks that a model suits an objective, before training."""
 
 from axiswise.distributions import Deterministic
 from axiswise.errors import AxiswiseError
@@ -22,7 +22,7 @@ def needs_posterior(objective: str, model: VAE, kind: type) -> None:
 
 
 def needs_density(objective: str, model: VAE) -> None:
-    """Raises if the model's codes are without noise, so that q(z | x) has no density.
+    """Raises if the model's codes have no noise, so that q(z | x) has no density.
 
     Example:
         >>> from axiswise.models import linear

@@ -1,4 +1,4 @@
-"""The VAE whose divergence is held at a capacity that grows."""
+"""The VAE whose divergence follows a growing capacity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import cast
 
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_density
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -54,7 +54,7 @@ class AnnealedVAE:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         capacity = self.capacity_at(step)
         total = terms.reconstruction + cast(Tensor, self.gamma) * (terms.kl - capacity).abs()
         return Terms(total, {**terms.parts(), "capacity": capacity})

@@ -1,4 +1,4 @@
-"""The plain autoencoder: the baseline that no divergence aligns with anything."""
+"""The plain autoencoder: a baseline without a divergence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Autoencoder:
 
     .. math:: L = -\log p(x \,|\, z = \mu(x))
 
-    Nothing prefers one basis of the latent space to another, so its alignment with factors is what chance gives.
+    No basis of the latent space is preferred, so its alignment with factors is at chance level.
 
     References:
         Hinton and Salakhutdinov, *Reducing the dimensionality of data with neural networks*, Science 313, 2006; as a

@@ -8,8 +8,8 @@ from axiswise.distributions import Diagonal
 from axiswise.distributions.estimators import minibatch_log_weights, stratified_log_weights, total_correlation
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_posterior
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -21,7 +21,7 @@ class BetaTCVAE:
     .. math:: L = -\mathrm{ELBO}(x) + (\beta - 1)\, \mathrm{KL}\Big( q(z) \,\Big\|\, \prod_j q(z_j) \Big)
 
     The densities of the aggregate are estimated from the posteriors of the batch, with weights that sum to one: equal
-    ones, or stratified ones that know the dataset's size.
+    weights, or stratified ones that use the dataset's size.
 
     References:
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
@@ -43,7 +43,7 @@ class BetaTCVAE:
         check_hyperparameter("BetaTCVAE", "beta", self.beta)
 
     def networks(self, model: VAE) -> Trainable:
-        """The VAE's own; each posterior must factorise, since its marginals are taken latent by latent."""
+        """The VAE's own; each posterior must factorise, since the estimate uses its marginals."""
         needs_posterior("BetaTCVAE", model, Diagonal)
         return Trainable(model.modules())
 
@@ -53,7 +53,7 @@ class BetaTCVAE:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         count = len(batch.x)
         weights = (
             stratified_log_weights(count, batch.size, terms.sample)

@@ -6,8 +6,8 @@ from typing import cast
 
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_density
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -48,6 +48,6 @@ class BetaVAE:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
-        terms = elbo(networks, batch.x, draws["noise"])
-        beta = cast(Tensor, self.beta)  # a schedule has been replaced by its value by now
+        terms = elbo_terms(networks, batch.x, draws["noise"])
+        beta = cast(Tensor, self.beta)  # a schedule is already replaced by its value
         return Terms(terms.reconstruction + beta * terms.kl, terms.parts())

@@ -8,8 +8,8 @@ from axiswise.distributions.estimators import AggregateDivergence
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_density
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -21,9 +21,9 @@ class Decomposed:
     .. math:: L = -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))
         + \alpha\, \mathbb{D}(q(z), p(z)), \qquad q(z) = \frac1n \sum_i q(z|x_i)
 
-    β sets how far encodings overlap, α how well the aggregate takes the prior's form. With ``batch=None`` the aggregate
-    is that of the whole set; otherwise it is estimated from the batch, or from a second sample where the divergence
-    asks for one, and the history keeps the estimator's own bias beside its value.
+    β controls how far encodings overlap, α how well the aggregate matches the prior. With ``batch=None`` the aggregate
+    is that of the whole set. Otherwise it is estimated from the batch, or from a second sample if the divergence needs
+    one, and the history records the estimator's bias beside its value.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -54,7 +54,7 @@ class Decomposed:
             )
 
     def networks(self, model: VAE) -> Trainable:
-        """The VAE's own; the divergence may want a second sample of the data."""
+        """The VAE's own; the divergence may need a second sample of the data."""
         needs_density("Decomposed", model)
         return Trainable(model.modules(), second=self.divergence.second if self.divergence else 0)
 
@@ -69,7 +69,7 @@ class Decomposed:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         total = terms.reconstruction + cast(Tensor, self.beta) * terms.kl
         if self.divergence is None:
             return Terms(total, terms.parts())

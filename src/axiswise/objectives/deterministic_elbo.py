@@ -10,8 +10,8 @@ from axiswise.geometry import curvature_term
 from axiswise.geometry.deterministic_elbo import Curvature
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_density
+from axiswise.objectives.elbo_terms import ElboTerms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import Elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -24,8 +24,8 @@ class DeterministicELBO:
         \qquad H = \nabla_z^2 \log p(x|z) \big|_{z = \mu}
 
     The Gauss–Newton form :math:`H = -D^\top A^2 D`, where D is the Jacobian of the decoder's output and
-    :math:`A^2 = -\partial^2 \log p / \partial\theta^2`, leaves out the decoder's own second derivative. Written over
-    the columns of :math:`\Sigma = L L^\top`, the trace needs a directional derivative for each latent, and no Jacobian.
+    :math:`A^2 = -\partial^2 \log p / \partial\theta^2`, omits the decoder's second derivative. Written over the
+    columns of :math:`\Sigma = L L^\top`, the trace needs a directional derivative for each latent, and no Jacobian.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, eq 16 (eq 5 and 15
@@ -74,7 +74,7 @@ class DeterministicELBO:
         regularisation = -curved.mean()
         autoencoder = -likelihood.log_density(batch.x, networks.decode(posterior.mean)).mean()
         divergence = networks.prior.kl(posterior, posterior.mean)
-        terms = Elbo(
+        terms = ElboTerms(
             autoencoder + regularisation, divergence.total.mean(), posterior, divergence, sample=posterior.mean
         )
         total = terms.reconstruction + cast(Tensor, self.beta) * terms.kl

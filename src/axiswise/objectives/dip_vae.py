@@ -8,8 +8,8 @@ from axiswise.distributions.estimators import aggregate_covariance
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_density
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -61,7 +61,7 @@ class DIPVAE:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         penalty = self.penalty(aggregate_covariance(terms.posterior, of_means=self.variant == "I"))
         return Terms(terms.reconstruction + terms.kl + penalty, {**terms.parts(), "penalty": penalty})
 

@@ -9,8 +9,8 @@ from torch.nn import functional
 
 from axiswise.models import VAE, Networks, discriminator
 from axiswise.objectives._suitability import needs_density
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.optimizers import Adam
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
@@ -24,16 +24,16 @@ class FactorVAE:
         L_d = -\tfrac12 \mathbb{E}_{q(z)} \log \mathrm{softmax}_0\, d(z)
         - \tfrac12 \mathbb{E}_{\bar q(z)} \log \mathrm{softmax}_1\, d(z)
 
-    The discriminator d tells samples of q(z) from samples of the product of its marginals, made by permuting each
-    latent over the batch by itself. It is trained in the same step, and neither loss moves the other's weights. As in
-    the reference implementation both kinds of sample come from one batch (the paper draws two).
+    The discriminator d classifies samples of q(z) against samples of the product of its marginals, made by permuting
+    each latent separately over the batch. It is trained in the same step, and neither loss changes the other's weights.
+    As in the reference implementation both kinds of sample come from one batch (the paper draws two).
 
     References:
         Kim and Mnih, *Disentangling by factorising*, ICML 2018, eq 2–3 and algorithm 1.
 
     Arguments:
         gamma: Weight γ of the total correlation.
-        discriminator_optimizer: How the discriminator is moved.
+        discriminator_optimizer: Optimizer of the discriminator.
 
     Example:
         >>> FactorVAE(gamma=10).draws(batch=64, latents=10)["order"]
@@ -57,12 +57,12 @@ class FactorVAE:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formulas above."""
-        terms = elbo(networks, batch.x, draws["noise"])
+        terms = elbo_terms(networks, batch.x, draws["noise"])
         discriminate = networks["discriminator"]
         logits = discriminate(terms.sample)
         total_correlation = (logits[:, 0] - logits[:, 1]).mean()
         # Detached: the discriminator learns from samples, and no gradient of its loss reaches the encoder. One call for
-        # both halves: what costs is to read and write its five million weights.
+        # both kinds: reading and writing its five million weights dominates the cost.
         joint = terms.sample.detach()
         product = joint.gather(0, draws["order"].argsort(0))
         ours, shuffled = functional.log_softmax(discriminate(torch.cat([joint, product])), -1).chunk(2)

@@ -1,6 +1,6 @@
 """What an objective is: a frozen dataclass of hyperparameters and three pure methods.
 
-An objective is written for one member. `population.step` vectorises it over a cohort: fields of type `Hyperparameter`
+An objective is written for one member. `population` vectorises it over a cohort: fields of type `Hyperparameter`
 are replaced by each member's value at the current step, a scalar tensor, before `loss` is called; all other fields are
 part of the program and equal within a cohort. An objective owns no optimizer state, counter or logger.
 """
@@ -18,14 +18,19 @@ from axiswise.shapes import Float, Int, Tensor
 
 @dataclass(frozen=True)
 class Batch:
-    """What a step sees of the data.
+    """The data of one training step.
 
     Arguments:
         x: Observations.
         index: Their indices in the dataset.
         size: Length of the dataset, which estimators over the whole set need.
         pair: The second observations of transitions (x, pair), for objectives that train on pairs.
-        second: Further observations, drawn independently of x, for objectives that ask for them.
+        second: Further observations, drawn independently of x, for objectives that need them.
+
+    Example:
+        >>> import torch
+        >>> Batch(torch.zeros(4, 3), torch.arange(4), size=100).pair is None
+        True
     """
 
     x: Float[Tensor, "n ..."]
@@ -36,7 +41,12 @@ class Batch:
 
 
 class Draw(NamedTuple):
-    """A random tensor that a step uses: its shape, and whether it is normal or uniform on (0, 1)."""
+    """A random tensor that a step uses: its shape, and whether it is normal or uniform on (0, 1).
+
+    Example:
+        >>> Draw((64, 10))
+        Draw(shape=(64, 10), uniform=False)
+    """
 
     shape: tuple[int, ...]
     uniform: bool = False
@@ -48,7 +58,12 @@ class Terms(NamedTuple):
     Arguments:
         total: Minimised by the model's parameters.
         parts: Named pieces for the history: scalars, or vectors over latents.
-        adversary: Minimised by the adversary's parameters alone, where there is an adversary.
+        adversary: Minimised by the adversary's parameters alone, if there is an adversary.
+
+    Example:
+        >>> import torch
+        >>> Terms(torch.tensor(1.0), {"kl": torch.tensor(0.5)}).adversary is None
+        True
     """
 
     total: Float[Tensor, ""]
@@ -58,14 +73,19 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Trainable:
-    """What an objective trains, and what it wants to see of the data.
+    """What an objective trains, and the data that it needs.
 
     Arguments:
-        model: Modules moved by `Terms.total`, by name: usually those of the VAE, less the decoder where there is none.
-        adversary: Modules moved by `Terms.adversary`.
-        adversary_optimizer: How they are moved; None is the member's own optimizer.
-        pairs: Whether it trains on transitions: `Batch.pair` is then filled, and the dataset must have them.
-        second: Further observations a step wants in `Batch.second`, drawn independently of the batch.
+        model: Modules trained by `Terms.total`, by name: usually those of the VAE, without the decoder if there is
+            none.
+        adversary: Modules trained by `Terms.adversary`.
+        adversary_optimizer: Their optimizer; None for the member's own.
+        pairs: Whether it trains on transitions, which the dataset must have; `Batch.pair` is then filled.
+        second: How many further observations a step needs in `Batch.second`, drawn independently of the batch.
+
+    Example:
+        >>> sorted(Trainable({"encoder": nn.Linear(3, 4), "decoder": nn.Linear(2, 3)}).model)
+        ['decoder', 'encoder']
     """
 
     model: dict[str, nn.Module]
@@ -77,10 +97,16 @@ class Trainable:
 
 @runtime_checkable
 class Objective(Protocol):
-    """A training objective."""
+    """A training objective.
+
+    Example:
+        >>> from axiswise.objectives import BetaVAE
+        >>> isinstance(BetaVAE(), Objective)
+        True
+    """
 
     def networks(self, model: VAE) -> Trainable:
-        """Fresh modules to train: those of the model, and what the objective adds or leaves out.
+        """Builds the modules to train: those of the model, with what the objective adds or omits.
 
         Raises:
             AxiswiseError: If the model does not suit the objective.
@@ -92,5 +118,5 @@ class Objective(Protocol):
         ...
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
-        """The loss of one member at one step, from bound networks, a batch and the tensors that `draws` asked for."""
+        """The loss of one member at one step, from its networks, a batch, and the random tensors of `draws`."""
         ...

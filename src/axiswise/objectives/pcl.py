@@ -1,4 +1,4 @@
-"""Permutation-contrastive learning: an encoder that tells true successors from chance."""
+"""Permutation-contrastive learning: an encoder that distinguishes true successors from random ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Scorer(nn.Module):
 
     .. math:: r(h, h') = -\sum_j |a_j h'_j + b_j h_j + c_j| + d^2 \sum_j h_j'^2 + e
 
-    The square keeps its coefficient from turning negative (the released code clamps it after each step).
+    The square prevents a negative coefficient (the released code clamps it after each step).
 
     Example:
         >>> Scorer(2)(torch.zeros(5, 2), torch.zeros(5, 2)).shape
@@ -41,13 +41,13 @@ class Scorer(nn.Module):
 
 @dataclass(frozen=True)
 class PCL:
-    r"""Logistic regression of true transitions (x, x') against ones whose first half is another's.
+    r"""Logistic regression of true transitions (x, x') against pairs whose first observation is another's.
 
     .. math:: L = \tfrac12 \mathbb{E} \log\left(1 + e^{-r(h(x), h(x'))}\right)
         + \tfrac12 \mathbb{E} \log\left(1 + e^{r(h(x^*), h(x'))}\right)
 
     h is the encoder, its outputs normalised over the batch; there is no decoder and no posterior. Rows of a batch are
-    drawn independently, so the first half of the row before serves as x*.
+    drawn independently, so the first observation of the row before serves as x*.
 
     References:
         Hyvärinen and Morioka, *Nonlinear ICA of temporally dependent stationary sources*, AISTATS 2017, eq 11–13; the

@@ -10,8 +10,8 @@ from axiswise.distributions import Diagonal
 from axiswise.models import VAE, Networks
 from axiswise.numerics.gaussian import laplace_cross_entropy, normal_entropy
 from axiswise.objectives._suitability import needs_posterior
+from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
-from axiswise.objectives.terms import elbo
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -25,8 +25,8 @@ class SlowVAE:
 
     R, KL and the entropy H are means over both frames of all pairs, and :math:`\ell(m, s)` is the cross-entropy of
     :math:`N(m, s^2)` against a Laplace density of the given rate around 0. As in the reference implementation both
-    directions are added but the entropy is taken off once, so that the last bracket is not a divergence, and only the
-    mean of the other frame enters.
+    directions are added but the entropy is subtracted once, so the last bracket is not a divergence. Only the mean of
+    the other frame enters.
 
     References:
         Klindt et al., *Towards nonlinear disentanglement in natural data with temporal sparse coding*, ICLR 2021, eq 7
@@ -61,7 +61,7 @@ class SlowVAE:
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The formula above."""
-        terms = elbo(networks, torch.cat((batch.x, cast(Tensor, batch.pair))), draws["noise"])
+        terms = elbo_terms(networks, torch.cat((batch.x, cast(Tensor, batch.pair))), draws["noise"])
         mean, scale = terms.posterior.mean, terms.posterior.variance.sqrt()
         shift = mean - mean.roll(len(batch.x), 0)  # of each frame from the other frame of its pair
         cross_entropy = 2.0 * laplace_cross_entropy(shift, scale, cast(Tensor, self.rate)).sum(-1).mean()

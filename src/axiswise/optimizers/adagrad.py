@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from axiswise.optimizers.optimizer import constrain, constraints
+from axiswise.optimizers._constraints import constrain, constraints
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -41,7 +41,7 @@ class AdaGrad:
             check_hyperparameter("AdaGrad", name, getattr(self, name))
 
     def start(self, parameters: Float[Tensor, "p w"]) -> dict[str, Float[Tensor, "p w"]]:
-        """No gradients seen yet."""
+        """Zero sums of squared gradients."""
         return {"square": torch.zeros_like(parameters)}
 
     def coefficients(

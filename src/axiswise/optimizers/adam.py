@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import torch
 
-from axiswise.optimizers.optimizer import check_switch, constrain, constraints
+from axiswise.optimizers._constraints import check_switch, constrain, constraints
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -19,7 +19,7 @@ class Adam:
     .. math:: m \gets \beta_1 m + (1-\beta_1) g,\quad v \gets \beta_2 v + (1-\beta_2) g^2,\quad
         \theta \gets \theta - \frac{\eta}{1-\beta_1^t} \frac{m}{\sqrt{v / (1-\beta_2^t)} + \epsilon}
 
-    With `amsgrad`, the largest v so far takes its place in the denominator, as in PyTorch.
+    With `amsgrad`, the largest v so far replaces v in the denominator, as in PyTorch.
 
     References:
         Kingma and Ba, *Adam: a method for stochastic optimization*, ICLR 2015, algorithm 1; Reddi, Kale and Kumar, *On
@@ -30,7 +30,7 @@ class Adam:
         beta1: Decay of the mean gradient, below 1.
         beta2: Decay of the mean squared gradient, below 1.
         eps: Added to the denominator.
-        amsgrad: Whether the denominator never falls.
+        amsgrad: Whether the denominator never decreases.
         weight_decay: λ, of the penalty λ‖θ‖² / 2 whose gradient λθ is added to g.
         clip: Largest Euclidean norm of a member's gradient; a longer one is shortened to it. 0 for no limit.
 
@@ -54,7 +54,7 @@ class Adam:
         check_switch("Adam", "amsgrad", self.amsgrad)
 
     def start(self, parameters: Float[Tensor, "p w"]) -> dict[str, Float[Tensor, "p w"]]:
-        """Zero moments m and v, and the largest v so far where it is asked for."""
+        """Zero moments m and v, and the largest v so far with `amsgrad`."""
         names = ("mean", "square", "largest") if self.amsgrad else ("mean", "square")
         return {name: torch.zeros_like(parameters) for name in names}
 

@@ -1,17 +1,20 @@
-"""What an optimizer is, and what all of them share: limits of the gradient's norm, and weight decay."""
+"""The protocol of optimizers."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-import torch
-
-from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
 
 @runtime_checkable
 class Optimizer(Protocol):
-    """A rule that moves stacked parameters against their gradient."""
+    """A rule that moves stacked parameters against their gradient.
+
+    Example:
+        >>> from axiswise.optimizers import Adam
+        >>> isinstance(Adam(), Optimizer)
+        True
+    """
 
     def start(self, parameters: Float[Tensor, "p w"]) -> dict[str, Float[Tensor, "p w"]]:
         """The state before the first step."""
@@ -32,32 +35,3 @@ class Optimizer(Protocol):
     ) -> None:
         """Moves `parameters` and `state` by one step, in place; overwrites `gradient`."""
         ...
-
-
-def check_switch(owner: str, name: str, value: object) -> None:
-    """Raises unless a switch is True or False."""
-    # One that is merely true, such as 1, would be stored as another number and make another member.
-    if not isinstance(value, bool):
-        raise AxiswiseError(f"`{name}` of {owner} must be True or False. Got {value!r}.")
-
-
-def constraints(values: Mapping[str, Float[Tensor, "s p"]]) -> dict[str, Float[Tensor, "s p"]]:
-    """Factors for `constrain`, where any member has them at any step of the block."""
-    factors = {"clip": values["clip"], "decay": values["weight_decay"]}
-    return {name: factor for name, factor in factors.items() if bool((factor > 0.0).any())}
-
-
-def constrain(
-    parameters: Float[Tensor, "p w"], gradient: Float[Tensor, "p w"], coefficients: Mapping[str, Float[Tensor, "p 1"]]
-) -> None:
-    """Shortens each member's gradient to its largest norm, then adds the gradient of its weight decay, in place.
-
-    The 1e-6 is that of `torch.nn.utils.clip_grad_norm_`. A limit of 0 gives a factor of exactly 1 and a decay of 0 adds
-    exactly 0: whether other members of the block have any makes no difference.
-    """
-    if "clip" in coefficients:
-        limit = coefficients["clip"]
-        shortened = (limit / (torch.linalg.vector_norm(gradient, dim=1, keepdim=True) + 1e-6)).clamp(max=1.0)
-        gradient.mul_(torch.where(limit > 0.0, shortened, 1.0))
-    if "decay" in coefficients:
-        gradient.addcmul_(parameters, coefficients["decay"])

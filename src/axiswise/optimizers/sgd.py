@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from axiswise.optimizers.optimizer import check_switch, constrain, constraints
+from axiswise.optimizers._constraints import check_switch, constrain, constraints
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -20,7 +20,7 @@ class SGD:
 
     References:
         Sutskever, Martens, Dahl and Hinton, *On the importance of initialization and momentum in deep learning*,
-        ICML 2013, eq 1–4, with the velocity in units of the gradient as PyTorch has it: a schedule of the rate acts at
+        ICML 2013, eq 1–4, with the velocity in units of the gradient as in PyTorch: a schedule of the rate acts at
         once.
 
     Arguments:
@@ -47,7 +47,7 @@ class SGD:
         check_switch("SGD", "nesterov", self.nesterov)
 
     def start(self, parameters: Float[Tensor, "p w"]) -> dict[str, Float[Tensor, "p w"]]:
-        """At rest. Members without momentum have a velocity too, since others of their cohort may use it."""
+        """Zero velocity. Members without momentum have one too, since others of their cohort may use it."""
         return {"velocity": torch.zeros_like(parameters)}
 
     def coefficients(

@@ -7,7 +7,8 @@ from typing import Any
 from axiswise import distributions, models, objectives, optimizers, schedules
 from axiswise.distributions import estimators
 from axiswise.errors import AxiswiseError
-from axiswise.models import Custom, Factory, factory_name
+from axiswise.models import Custom, Factory
+from axiswise.models.custom import factory_name
 from axiswise.population.member import Member
 
 CATALOGUE: dict[str, type] = {

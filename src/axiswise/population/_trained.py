@@ -13,7 +13,8 @@ from torch.func import vmap
 
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
-from axiswise.models import VAE, with_learned
+from axiswise.models import VAE
+from axiswise.models.vae import with_learned
 from axiswise.population._cohort import stacking_pays
 from axiswise.population._program import bind
 from axiswise.population.member import Member

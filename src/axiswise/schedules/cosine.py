@@ -15,6 +15,11 @@ class Cosine:
     References:
         Loshchilov and Hutter, *SGDR: stochastic gradient descent with warm restarts*, ICLR 2017, eq 5.
 
+    Arguments:
+        start: Value at step 0.
+        end: Value from step T on.
+        steps: Number of steps T.
+
     Example:
         >>> [round(Cosine(1.0, 0.0, steps=100).at(step), 3) for step in (0, 50, 100, 1000)]
         [1.0, 0.5, 0.0, 0.0]

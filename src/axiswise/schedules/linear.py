@@ -9,6 +9,13 @@ from axiswise.schedules.schedule import check_steps
 class Linear:
     r"""A straight line from `start` to `end` over `steps` steps, constant afterwards.
 
+    .. math:: v(t) = \mathrm{start} + (\mathrm{end} - \mathrm{start}) \min(t / T, 1)
+
+    Arguments:
+        start: Value at step 0.
+        end: Value from step T on.
+        steps: Number of steps T.
+
     Example:
         >>> [Linear(0.0, 4.0, steps=100).at(step) for step in (0, 50, 100, 1000)]
         [0.0, 2.0, 4.0, 4.0]
@@ -22,5 +29,5 @@ class Linear:
         check_steps("Linear", self.steps)
 
     def at(self, step: int) -> float:
-        """Start + (end − start) · min(step / steps, 1)."""
+        """The formula above, with t = step and T = steps."""
         return self.start + (self.end - self.start) * min(step / self.steps, 1.0)

@@ -1,4 +1,4 @@
-"""What a schedule is, and how hyperparameters are declared, checked and evaluated."""
+"""Schedules, and how hyperparameters are declared, checked and evaluated."""
 
 import math
 from dataclasses import fields
@@ -9,7 +9,13 @@ from axiswise.errors import AxiswiseError
 
 @runtime_checkable
 class Schedule(Protocol):
-    """A hyperparameter as a function of the training step."""
+    """A hyperparameter as a function of the training step.
+
+    Example:
+        >>> from axiswise.schedules import Linear
+        >>> isinstance(Linear(0.0, 1.0, steps=20), Schedule)
+        True
+    """
 
     def at(self, step: int) -> float:
         """The value at a step, counted from 0."""
@@ -21,7 +27,11 @@ Hyperparameter = float | int | Schedule
 
 
 def value_at(hyperparameter: Hyperparameter, step: int) -> float:
-    """The value of a number or a schedule at a step.
+    """Returns the value of a number or a schedule at a step.
+
+    Arguments:
+        hyperparameter: The number or schedule.
+        step: The step, counted from 0.
 
     Example:
         >>> from axiswise.schedules import Linear
@@ -32,7 +42,10 @@ def value_at(hyperparameter: Hyperparameter, step: int) -> float:
 
 
 def hyperparameters(owner: Any) -> dict[str, Hyperparameter]:
-    """The fields of a frozen dataclass that are declared as hyperparameters, with their values.
+    """Returns the fields of a frozen dataclass that are declared as hyperparameters, with their values.
+
+    Arguments:
+        owner: An objective or an optimizer.
 
     Example:
         >>> from axiswise.optimizers import AdaGrad
@@ -47,6 +60,13 @@ def check_hyperparameter(
 ) -> None:
     """Raises unless a number is finite, at least `low` and less than `below`, and a schedule starts and ends there.
 
+    Arguments:
+        owner: Name of the class, for the message.
+        name: Name of the field, for the message.
+        hyperparameter: The number or schedule.
+        low: Smallest value.
+        below: Bound that the value must be less than.
+
     Example:
         >>> check_hyperparameter("BetaVAE", "beta", -1.0)
         Traceback (most recent call last):
@@ -58,7 +78,7 @@ def check_hyperparameter(
         values = [hyperparameter]
     else:
         values = [math.nan]
-    if not all(low <= value < below for value in values):  # which neither NaN nor infinity is
+    if not all(low <= value < below for value in values):  # false for NaN and infinity
         ceiling = "" if below == math.inf else f" and below {below}"
         raise AxiswiseError(
             f"`{name}` of {owner} must be a finite number of at least {low}{ceiling}. Got {hyperparameter!r}."

@@ -22,7 +22,7 @@ from axiswise.scores.mig import MIG, mig
 from axiswise.scores.modularity import Modularity, modularity
 from axiswise.scores.mutual_information import MutualInformation, mutual_information
 from axiswise.scores.sap import SAP, sap
-from axiswise.scores.score import Change, Declaration, as_codes, declaration, score
+from axiswise.scores.score import Declaration, Invariance, as_codes, declaration, score
 from axiswise.scores.udr import UDR, udr
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "UDR",
     "ActiveUnits",
     "BetaVAEScore",
-    "Change",
     "Declaration",
     "Disentanglement",
     "Explicitness",
@@ -43,6 +42,7 @@ __all__ = [
     "GaussianTotalCorrelation",
     "GaussianWassersteinCorrelation",
     "Hoyer",
+    "Invariance",
     "Modularity",
     "MutualInformation",
     "Split",

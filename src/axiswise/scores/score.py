@@ -9,7 +9,7 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Num, Tensor
 
-Change = Literal["permute", "flip", "shift", "scale"]
+Invariance = Literal["permute", "flip", "shift", "scale"]
 """A change of single latents that keeps what they say: reorder them, negate some, add a constant, stretch each."""
 
 Function = TypeVar("Function", bound=Callable)
@@ -19,14 +19,14 @@ Chance = float | Callable[[Sequence[int], int], float] | None
 class Declaration(NamedTuple):
     """What a score promises, and what the tests of the whole catalogue hold it to."""
 
-    invariances: frozenset[Change]
+    invariances: frozenset[Invariance]
     chance: Chance
     best: float | None
     tolerance: float
 
 
 def score(
-    *, invariances: Iterable[Change], chance: Chance = None, best: float | None = 1.0, tolerance: float = 0.0
+    *, invariances: Iterable[Invariance], chance: Chance = None, best: float | None = 1.0, tolerance: float = 0.0
 ) -> Callable[[Function], Function]:
     """Declares which changes of the latents leave a score as it is, its value on noise and on a perfect code.
 

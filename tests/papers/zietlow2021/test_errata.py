@@ -7,7 +7,7 @@ import scipy.stats
 import torch
 
 from axiswise.analytic import LinearGaussian, latent_scale, ppca, stochastic_loss
-from axiswise.data.changes import moved
+from axiswise.data._reflection import add_reflected
 from axiswise_papers.zietlow2021.tables import printed_drop, published
 
 
@@ -70,7 +70,7 @@ def test_the_printed_reflection_undoes_the_change():
     x, change = torch.rand(3, 1, 4, 4, generator=torch.Generator().manual_seed(0)), 0.2
     printed = x - 2 * (x - 1).relu() + 2 * (-x).relu()
     assert torch.equal(printed, x)
-    right = moved(x, torch.full_like(x, change), images=True)
+    right = add_reflected(x, torch.full_like(x, change), images=True)
     assert 0 <= right.min() <= right.max() <= 1
     assert (right - x).abs().max() == pytest.approx(change, abs=1e-6)
 

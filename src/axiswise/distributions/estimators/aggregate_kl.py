@@ -14,27 +14,27 @@ from axiswise.shapes import Float, Tensor
 
 @dataclass(frozen=True)
 class InclusiveKL:
-    r"""The divergence of the prior from the aggregate posterior, KL(p ‖ q), which asks q to cover all of p.
+    r"""The divergence of the prior from the aggregate posterior, KL(p ‖ q), small only if q covers all of p.
 
     .. math:: \mathrm{KL}(p \,\|\, q) \approx \frac{1}{B} \sum_{j=1}^{B} \left( \log p(z_j)
         - \log \frac{1}{m} \sum_{i=1}^{m} q(z_j | x_i) \right), \qquad z_j \sim p
 
-    It is unbiased when the posteriors are those of the whole set. When m of them stand for it, the logarithm of their
-    mean is too small on average, and the estimate too large, by about :math:`\mathrm{Var}_i\, q(z_j | x_i)
-    / (2 m\, \bar q(z_j)^2)`, averaged over j. That leading term is the `bias`; it needs m ≥ 2, and is trustworthy only
-    while it is small.
+    It is unbiased if the posteriors are those of the whole set. If they are a sample of m, the logarithm of their mean
+    is too small on average, and the estimate too large, by about :math:`\mathrm{Var}_i\, q(z_j | x_i)
+    / (2 m\, \bar q(z_j)^2)`, averaged over j. This leading term is the `bias`; it needs m ≥ 2, and is reliable only
+    if it is small.
 
-    The paper prints the sum over j, not the mean, which is `summed`: its α is then B times smaller for the same
-    objective. (It prints the sum over i as well, which adds a constant to the value and nothing to the gradient. Here
-    it is the mean.)
+    The paper prints the sum over j, not the mean, which is `summed`: its α is B times smaller for the same objective.
+    (It prints the sum over i as well, which adds a constant to the value and nothing to the gradient. Here it is the
+    mean.)
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
         appendix B (the estimate, unnumbered) and C (the expansion of its bias, unnumbered).
 
     Arguments:
-        samples: Draws of the prior in a step; None for as many as the batch has observations.
-        second: Further observations that stand for the whole set instead of the batch; 0 for the batch.
+        samples: Draws of the prior in a step; None for the size of the batch.
+        second: Number of further observations that represent the whole set instead of the batch; 0 for the batch.
         summed: Whether to sum over the draws, as printed, rather than average.
 
     Example:
@@ -80,7 +80,7 @@ class InclusiveKL:
         log_densities = aggregate.log_densities(prior_sample)
         count = log_densities.shape[-1]
         gaps = prior.log_density(prior_sample) - (log_densities.logsumexp(-1) - math.log(count))
-        # With shares w_i of the sum over i, q_i / q̄ = m w_i: the variance is had without leaving the logarithms.
+        # With shares w_i of the sum over i, q_i / q̄ = m w_i: the variance follows from the logarithms.
         variance = count * log_densities.softmax(-1).square().sum(-1) - 1.0
         excess = 0.5 * _per_degree(variance, count - 1)
         value, bias = (gaps.sum(), excess.sum()) if self.summed else (gaps.mean(), excess.mean())
@@ -94,14 +94,14 @@ class ExclusiveKL:
     .. math:: \mathrm{KL}(q \,\|\, p) \approx \frac{1}{B} \sum_{b=1}^{B} \left( \log \hat q(z_b) - \log p(z_b) \right),
         \qquad z_b \sim q(z | x_b)
 
-    with the density of `aggregate_log_density`. The density is unbiased, its logarithm is too small on average, and the
-    estimate with it: by about :math:`\mathrm{Var}\, \hat q(z_b) / (2 \hat q(z_b)^2)`, averaged over b, which is the
-    (negative) `bias`. It supposes that observations are drawn independently, and needs B ≥ 3.
+    with the density of `aggregate_log_density`. The density is unbiased. Its logarithm is too small on average, and so
+    is the estimate, by about :math:`\mathrm{Var}\, \hat q(z_b) / (2 \hat q(z_b)^2)`, averaged over b, which is the
+    (negative) `bias`. It assumes that observations are drawn independently, and needs B ≥ 3.
 
-    Where posteriors hardly overlap, as in large sets, neither can be trusted: the estimated entropy sits at its ceiling
-    :math:`\log N - \frac1B \sum_b \log q(z_b | x_b)`, which it never exceeds, the estimate is the average
-    :math:`\mathrm{KL}(q(z | x) \,\|\, p)` less log N, often negative, and its gradient is that of a β-VAE. The paper
-    gives it as a warning.
+    If posteriors hardly overlap, as in large sets, neither is reliable. The estimated entropy is at its upper bound
+    :math:`\log N - \frac1B \sum_b \log q(z_b | x_b)`. The estimate is the average
+    :math:`\mathrm{KL}(q(z | x) \,\|\, p)` minus log N, often negative, and its gradient is that of a β-VAE. The paper
+    warns of this.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -118,7 +118,7 @@ class ExclusiveKL:
 
     @property
     def second(self) -> int:
-        """None: the batch is all it sees."""
+        """None: it uses the batch only."""
         return 0
 
     def prior_samples(self, batch: int) -> int:
@@ -152,7 +152,7 @@ def aggregate_log_density(posterior: Parameters, sample: Float[Tensor, "n z"], s
     .. math:: \hat q(z_b) = \frac{1}{N} q(z_b | x_b) + \frac{N-1}{N (B-1)} \sum_{b' \ne b} q(z_b | x_{b'})
 
     :math:`\hat q`, not its logarithm, is unbiased when the other observations are drawn from the N − 1 others, and
-    exact when the batch is the whole set. (Drawn with replacement they include :math:`x_b` itself once in N times,
+    exact if the batch is the whole set. (Drawn with replacement they include :math:`x_b` itself once in N times,
     which overstates its share by a factor of at most 2.)
 
     References:
@@ -187,5 +187,5 @@ def _log_weights(batch: int, size: int, like: Tensor) -> Float[Tensor, "n n"]:
 
 
 def _per_degree(variance: Float[Tensor, " n"], degrees: int) -> Float[Tensor, " n"]:
-    """The sum of squares over its degrees of freedom; NaN for a single draw, which shows no variance."""
+    """The sum of squares over its degrees of freedom; NaN for a single draw, which has no variance."""
     return variance / degrees if degrees > 0 else torch.full_like(variance, math.nan)

@@ -1,11 +1,11 @@
-r"""What a divergence between the aggregate posterior and the prior is.
+r"""Divergences between the aggregate posterior and the prior.
 
 The aggregate posterior is the mixture of the posteriors of all observations,
 
 .. math:: q(z) = \frac{1}{N} \sum_{i=1}^{N} q(z | x_i),
 
-and a training step sees a few of them. How well a divergence can be estimated from those few differs from one to the
-next, so every estimate comes with an estimate of its bias.
+and a training step has only a few of them. How well these determine a divergence depends on the divergence, so every
+estimate includes an estimate of its bias.
 """
 
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -16,25 +16,40 @@ from axiswise.shapes import Float, Tensor
 
 
 class Estimate(NamedTuple):
-    """An estimated divergence, and how far above the true one it is expected to lie."""
+    """An estimated divergence, and its expected excess over the true one.
+
+    Example:
+        >>> import torch
+        >>> from axiswise.distributions import Diagonal, StandardNormal
+        >>> from axiswise.distributions.estimators import MMD
+        >>> q = Diagonal().unpack(torch.zeros(2, 2))
+        >>> MMD().estimate(q, q, q.mean, StandardNormal(), torch.zeros(2, 1), size=2).bias
+        tensor(0.)
+    """
 
     value: Float[Tensor, ""]
-    """The estimate, as it was computed: nothing is subtracted from it."""
+    """The estimate, without any correction."""
     bias: Float[Tensor, ""]
-    """Leading term of E value − truth; 0 where there is none, NaN where the draws are too few to see it."""
+    """Leading term of E value − truth; 0 if there is none, NaN if there are too few draws to estimate it."""
 
 
 @runtime_checkable
 class AggregateDivergence(Protocol):
-    """A divergence D(q(z), p(z)) as a frozen description: what a step must draw for it, and the estimate."""
+    """A divergence D(q(z), p(z)) as a frozen description: what a step must draw for it, and the estimate.
+
+    Example:
+        >>> from axiswise.distributions.estimators import MMD
+        >>> MMD().prior_samples(batch=64)
+        64
+    """
 
     @property
     def second(self) -> int:
-        """Further observations to encode, so as to stand for the whole set; 0 where the batch does."""
+        """Number of further observations to encode, to represent the whole set; 0 if the batch does."""
         ...
 
     def prior_samples(self, batch: int) -> int:
-        """How many draws of the prior a step with so many observations needs."""
+        """Number of draws of the prior that a step with a batch of that size needs."""
         ...
 
     def estimate(
@@ -49,11 +64,11 @@ class AggregateDivergence(Protocol):
         """The estimate, and its bias.
 
         Arguments:
-            aggregate: The posteriors that stand for the whole set; all of it when there are `size` of them.
+            aggregate: The posteriors that represent the whole set; exactly, if there are `size` of them.
             posterior: The posteriors of the batch.
             sample: A draw of each of them.
             prior: The prior p.
-            prior_sample: Draws of p, as many as `prior_samples` said.
+            prior_sample: Draws of p, as many as `prior_samples` returns.
             size: Length N of the dataset.
         """
         ...

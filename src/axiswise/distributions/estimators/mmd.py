@@ -20,8 +20,8 @@ class MMD:
         - \frac{2}{B m} \sum_{i, j} k(z_i, z'_j), \qquad k(x, y) = \sum_s \frac{C s}{C s + \|x - y\|^p}
 
     for :math:`z_i \sim q(z | x_i)` and :math:`z'_j \sim p(z)`. The kernels' tails are heavy, so points far from the
-    prior are still pulled. It is unbiased, so it may be negative; its expectation is zero only when the two
-    distributions are equal.
+    prior still have a gradient. The estimate is unbiased, so it may be negative; its expectation is zero only if the
+    two distributions are equal.
 
     The sum of one-dimensional discrepancies, `per_latent`, compares the marginals only. It is what the released code of
     Mathieu et al. uses, as ``MMD(per_latent=True, scales=(0.1, 0.2, 0.5, 1.0, 2.0, 5.0))``. Their paper prints p = 1,
@@ -33,7 +33,7 @@ class MMD:
         appendix B (the kernel, unnumbered).
 
     Arguments:
-        constant: C, the distance (to the power p) at which the kernel of scale 1 has fallen to a half.
+        constant: C, the distance (to the power p) at which the kernel of scale 1 is one half.
         power: p, the power of the Euclidean distance, 1 or 2.
         per_latent: Whether to sum discrepancies of single latents, rather than compare all latents jointly.
         scales: Factors s of the constant; their kernels are summed.
@@ -62,7 +62,7 @@ class MMD:
 
     @property
     def second(self) -> int:
-        """None: the batch's draws stand for the aggregate posterior without bias."""
+        """None: the batch's draws represent the aggregate posterior without bias."""
         return 0
 
     def prior_samples(self, batch: int) -> int:
@@ -94,14 +94,14 @@ class MMD:
         return (kernel.sum() - kernel.diagonal().sum()) / (count * (count - 1))
 
     def _kernel(self, left: Float[Tensor, "i z"], right: Float[Tensor, "j z"]) -> Float[Tensor, "i j"]:
-        """Kernels of all pairs, summed over scales and, where they are compared one by one, over latents."""
+        """Kernels of all pairs, summed over scales and, with `per_latent`, over latents."""
         distance = (left[:, None] - right).square()
         if not self.per_latent:
             distance = distance.sum(-1, keepdim=True)
         if self.power == 1:
-            # The root has no derivative at 0, where a point meets itself: there the gradient is made 0, not NaN.
+            # The root has no derivative at 0, the distance of a point to itself: there the gradient is 0, not NaN.
             apart = distance > 0.0
             distance = torch.where(apart, distance, 1.0).sqrt() * apart
-        # Latents are summed before scales: the stack over both would be the largest tensor of a step by far.
+        # Latents are summed before scales: a stack over both would be by far the largest tensor of a step.
         constants = [self.constant * scale for scale in self.scales]
         return torch.stack([(constant / (constant + distance)).sum(-1) for constant in constants]).sum(0)

@@ -17,7 +17,7 @@ class MomentMatching:
 
     The aggregate posterior's moments are those of the mixture of posteriors (`aggregate_covariance`), without sampling.
     A prior need not know its moments, so they are estimated from its draws, with 1 / (m − 1) in the covariance. The
-    noise of estimated moments is squared with them: the `bias` is the variance of the prior's estimated moments and,
+    error of the estimated moments is squared, too: the `bias` is the variance of the prior's estimated moments and,
     unless the posteriors are those of the whole set, of the aggregate posterior's, whose covariance is also too small
     by one part in their number. It is correct to first order in 1 / m and 1 / B, and vanishes neither at q = p nor in
     the gradient.
@@ -38,7 +38,7 @@ class MomentMatching:
 
     @property
     def second(self) -> int:
-        """None: the batch stands for the set."""
+        """None: the batch represents the whole set."""
         return 0
 
     def prior_samples(self, batch: int) -> int:
@@ -58,8 +58,8 @@ class MomentMatching:
         count, draws = len(aggregate.mean), len(prior_sample)
         if draws < 2:
             raise AxiswiseError(
-                f"MomentMatching needs at least 2 draws of the prior to see its covariance. Got {draws}; use a larger "
-                f"batch."
+                f"MomentMatching needs at least 2 draws of the prior to estimate its covariance. Got {draws}; use a "
+                "larger batch."
             )
         centred = prior_sample - prior_sample.mean(0)
         covariance = centred.mT @ centred / (draws - 1)
@@ -81,7 +81,7 @@ def aggregate_covariance(posterior: Parameters, *, of_means: bool) -> Float[Tens
     .. math:: \mathrm{Cov}_q z = \mathrm{Cov}_x\, \mu(x) + \mathbb{E}_x \Sigma(x),
         \qquad \mathrm{Cov}_x\, \mu = \frac{1}{B} \sum_b (\mu_b - \bar\mu) (\mu_b - \bar\mu)^\top
 
-    It is the covariance of the mixture of these very posteriors, hence 1 / B.
+    It is the covariance of the mixture of exactly these posteriors, hence 1 / B.
 
     References:
         Kumar, Sattigeri and Balakrishnan, *Variational inference of disentangled latent concepts from unlabeled
@@ -89,7 +89,7 @@ def aggregate_covariance(posterior: Parameters, *, of_means: bool) -> Float[Tens
 
     Arguments:
         posterior: The posteriors, an axis of observations first.
-        of_means: Whether to leave out the second term, the average covariance of the posteriors themselves.
+        of_means: Whether to omit the second term, the average covariance of the posteriors themselves.
 
     Example:
         >>> import torch
@@ -111,6 +111,6 @@ def _outer(points: Float[Tensor, "n z"]) -> Float[Tensor, "n z z"]:
 
 
 def _variance(centred: Float[Tensor, "n z"], squares: Float[Tensor, "n z z"]) -> Float[Tensor, ""]:
-    """Expected squared error of an average of points, and of one of matrices, from how they scatter."""
+    """Expected squared error of an average of points plus that of an average of matrices, from their scatter."""
     scatter = centred.square().sum((-2, -1)) + (squares - squares.mean(0)).square().sum((-3, -2, -1))
     return scatter / len(centred) ** 2

@@ -11,11 +11,11 @@ from axiswise.shapes import Float, Tensor
 
 
 def minibatch_log_weights(batch: int, like: Tensor) -> Float[Tensor, "n n"]:
-    r"""Log-weights that take the minibatch for the whole set: log (1 / B) everywhere.
+    r"""Log-weights that treat the minibatch as the whole set: log (1 / B) everywhere.
 
     The total correlation that uses them differs by a constant from the one that uses none (:math:`(d-1) \log B` for d
     latents) and from minibatch-weighted sampling, which has 1 / (N B): gradients are the same. With these weights the
-    densities are exact when the batch is the whole set.
+    densities are exact if the batch is the whole set.
 
     References:
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
@@ -23,7 +23,7 @@ def minibatch_log_weights(batch: int, like: Tensor) -> Float[Tensor, "n n"]:
 
     Arguments:
         batch: Observations B in the batch.
-        like: A tensor of the type and device wanted.
+        like: A tensor of the type and device to use.
 
     Example:
         >>> minibatch_log_weights(2, torch.zeros(())).exp().tolist()
@@ -38,12 +38,12 @@ def stratified_log_weights(batch: int, size: int, like: Tensor) -> Float[Tensor,
     .. math:: w_{ji} = \begin{cases} 1/N & i = j \\ (N - M) / (N M) & i = j + 1 \bmod B \\ 1/M & \text{otherwise}
         \end{cases} \qquad M = B - 1
 
-    A row holds the weights of the posteriors at the draw of one of them: its own has the share it has in the whole set,
-    and the others make up for all the rest. Every row sums to one. The entry that makes it so stands beside the
-    diagonal; which of the others it is makes no difference on average.
+    A row contains the weights of the posteriors at the draw of one of them. Its own has its share in the whole set, and
+    the others represent the rest. Every row sums to one. The entry that ensures this is beside the diagonal; on
+    average, any other position would do.
 
-    The same rest spread evenly over the others, as `aggregate_log_density` does, has less variance, and is exact for
-    the whole set, which these weights are not.
+    `aggregate_log_density` spreads the rest evenly over the others. That has less variance and is exact for the whole
+    set, which these weights are not.
 
     References:
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
@@ -52,7 +52,7 @@ def stratified_log_weights(batch: int, size: int, like: Tensor) -> Float[Tensor,
     Arguments:
         batch: Observations B in the batch.
         size: Length N of the dataset.
-        like: A tensor of the type and device wanted.
+        like: A tensor of the type and device to use.
 
     Example:
         >>> weights = stratified_log_weights(3, 10, torch.zeros(())).exp()
@@ -64,7 +64,7 @@ def stratified_log_weights(batch: int, size: int, like: Tensor) -> Float[Tensor,
             f"Stratified weights need a batch of at least 2 observations, and at most the dataset's {size}. Got a "
             f"batch of {batch}; choose another batch size, or `minibatch_log_weights`."
         )
-    others = max(batch - 1, 1)  # a set of one observation has no others, and one weight of 1
+    others = max(batch - 1, 1)  # a set of one observation has no others, and its weight is 1
     position = torch.arange(batch, device=like.device)
     beyond = (position - position[:, None]) % batch
     weights = torch.full((batch, batch), -math.log(others), dtype=like.dtype, device=like.device)
@@ -80,9 +80,9 @@ def total_correlation(
     .. math:: \mathrm{KL}\Big( q(z) \,\Big\|\, \prod_l q(z_l) \Big) \approx \frac1B \sum_j \Big(
         \log \sum_i w_{ji}\, q(z_j | x_i) - \sum_l \log \sum_i w_{ji}\, q(z_{jl} | x_i) \Big), \qquad z_j \sim q(z|x_j)
 
-    Weights w whose rows sum to one make the value what it says: without, it is off by :math:`(d-1) \log B` for d
-    latents. The logarithms of estimates are biased, the more so the less the posteriors overlap, so that the value may
-    be far from the truth, and negative, until the batch is large.
+    The rows of the weights w must sum to one; otherwise the value is off by :math:`(d-1) \log B` for d latents. The
+    logarithms of estimates are biased, the more so the less the posteriors overlap, so the value may be far from the
+    truth, and negative, unless the batch is large.
 
     References:
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,

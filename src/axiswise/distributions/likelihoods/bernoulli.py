@@ -12,7 +12,7 @@ from axiswise.shapes import Float, Tensor
 class Bernoulli:
     r"""Independent Bernoulli pixels from logits: :math:`\log p(x | z) = \sum_i x_i l_i - \log(1 + e^{l_i})`.
 
-    Grey values between 0 and 1 are taken as expected successes, as the reference implementations do.
+    Grey values between 0 and 1 count as expected successes, as in the reference implementations.
 
     Example:
         >>> import math
@@ -33,8 +33,8 @@ class Bernoulli:
     def log_density(self, x: Float[Tensor, "n ..."], raw: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
         """Sum of Bernoulli log-probabilities, stable for logits of any size.
 
-        PyTorch takes softplus for the identity from 20 on, where double precision still sees the difference; at 40
-        it no longer does.
+        PyTorch replaces softplus by the identity from 20 on, where they still differ in double precision; from 40 on
+        they do not.
         """
         return (x * raw - functional.softplus(raw, threshold=40.0)).flatten(1).sum(-1)
 
@@ -43,5 +43,5 @@ class Bernoulli:
         return torch.sigmoid(raw)
 
     def curvature(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """−∂² log p(x | z) / ∂l² of each pixel, σ(l) σ(−l), which keeps its digits where 1 − σ(l) has lost them."""
+        """−∂² log p(x | z) / ∂l² of each pixel, σ(l) σ(−l), which is accurate where 1 − σ(l) cancels."""
         return torch.sigmoid(raw) * torch.sigmoid(-raw)

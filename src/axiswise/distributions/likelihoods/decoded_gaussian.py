@@ -1,4 +1,4 @@
-"""Gaussian pixels whose scale the decoder gives, too."""
+"""Gaussian pixels whose mean and scale are both decoded."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ class DecodedGaussian:
     .. math:: \log p(x | z) = \sum_i \log N\!\left(x_i; \hat x_i(z), e^{v_i(z)}\right)
 
     The first half of the channels are means, the second log-variances: of an image ``(n, 2c, h, w)``, of a vector
-    ``(n, 2d)``. An output by itself does not say which of the two it is, so `mean` reads up to three axes, ``(n, 2d)``
-    or ``(p, n, 2d)``, as vectors, and four or more, ``(n, 2c, h, w)`` or ``(p, n, 2c, h, w)``, as images.
+    ``(n, 2d)``. The shape alone is ambiguous, so `mean` reads up to three axes, ``(n, 2d)`` or ``(p, n, 2d)``, as
+    vectors, and four or more, ``(n, 2c, h, w)`` or ``(p, n, 2c, h, w)``, as images.
 
-    Nothing bounds the density: a decoder that reproduces an observation exactly may shrink its variance for ever.
+    The density is unbounded: a decoder that reproduces an observation exactly may shrink its variance without limit.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -39,7 +39,7 @@ class DecodedGaussian:
         """Sum of normal log-densities.
 
         Raises:
-            AxiswiseError: If observations are neither vectors nor images, which `mean` could not tell apart.
+            AxiswiseError: If observations are neither vectors nor images, which `mean` cannot distinguish.
         """
         if x.ndim not in (2, 4):
             raise AxiswiseError(

@@ -17,8 +17,8 @@ class LearnedGaussian:
 
     .. math:: \log p(x | z) = \sum_i \log N(x_i; \hat x_i, s^2), \qquad s = e^{\lambda}
 
-    The best s² for given reconstructions is their mean squared error: `OptimalGaussian` puts that in at every step,
-    here gradient descent follows it.
+    The best s² for given reconstructions is their mean squared error. `OptimalGaussian` uses it at every step; here
+    gradient descent approaches it.
 
     References:
         Rybkin, Daniilidis and Levine, *Simple and effective VAE training with calibrated decoders*, ICML 2021: one
@@ -35,7 +35,7 @@ class LearnedGaussian:
     scale: float | Float[Tensor, "... 1"] = 1.0
 
     def __post_init__(self) -> None:
-        # Values put in by training are tensors, and not looked at.
+        # Values from training are tensors and are not checked.
         if not isinstance(self.scale, Tensor) and not 0.0 < self.scale < math.inf:
             raise AxiswiseError(
                 f"`scale` of a LearnedGaussian likelihood must be a positive number. Got {self.scale!r}."
@@ -68,7 +68,7 @@ class LearnedGaussian:
         return self._aligned(raw).square().reciprocal().expand(raw.shape)
 
     def _aligned(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """The scale, its leading axes, if it has those of members, under those of the decoder's output."""
+        """The scale, with any leading axes of members aligned to those of the decoder's output."""
         scale = self._scale(raw)
         return scale.reshape(*scale.shape[:-1], *(1,) * (raw.ndim - scale.ndim + 1))
 

@@ -1,9 +1,9 @@
-"""What a likelihood p(x | z) is: the meaning of a decoder's output.
+"""Likelihoods p(x | z): the meaning of a decoder's output.
 
-A likelihood is a frozen description: `outputs` (numbers the decoder gives for each pixel), `log_density` (summed over
-pixels, constants included, so that ELBOs of different likelihoods are in nats and comparable) and `mean` (what a person
-looks at, and what Jacobians are taken of). Those whose second derivative by the decoder's output depends on that output
-alone have a method `curvature`, too.
+A likelihood is a frozen description with three members: `outputs` (numbers that the decoder returns for each pixel),
+`log_density` (summed over pixels, constants included, so ELBOs of different likelihoods are in nats and comparable) and
+`mean` (what is displayed and differentiated). If its second derivative by the decoder's output depends on that output
+alone, it has a method `curvature`, too.
 """
 
 from typing import Protocol, runtime_checkable
@@ -13,11 +13,17 @@ from axiswise.shapes import Float, Tensor
 
 @runtime_checkable
 class Likelihood(Protocol):
-    """A conditional distribution of an observation given the decoder's output."""
+    """A conditional distribution of an observation given the decoder's output.
+
+    Example:
+        >>> from axiswise.distributions import Bernoulli
+        >>> isinstance(Bernoulli(), Likelihood), Bernoulli().outputs
+        (True, 1)
+    """
 
     @property
     def outputs(self) -> int:
-        """Numbers a decoder must give for each pixel."""
+        """Numbers that a decoder must return for each pixel."""
         ...
 
     def log_density(self, x: Float[Tensor, "n ..."], raw: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:

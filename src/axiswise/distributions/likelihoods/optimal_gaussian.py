@@ -1,4 +1,4 @@
-"""Gaussian pixels of the scale that suits them best."""
+"""Gaussian pixels of the most likely scale."""
 
 import math
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ class OptimalGaussian:
 
     The variance is the mean squared error over all rows and pixels of the call, which maximises their joint density.
     Summed over the batch, :math:`-\log p = \tfrac{nd}{2} (\log 2\pi s^2 + 1)`: the logarithm of the squared error
-    replaces the error, and β need not make up for a scale that was chosen badly. Since s is optimal, the gradient is
-    the same whether it is passed through s or not. A row's density depends on the other rows, so that values of
-    different batches are not those of one distribution.
+    replaces the error, and β need not compensate for a bad scale. Since s is optimal, the gradient is the same whether
+    it is passed through s or not. A row's density depends on the other rows, so values of different batches belong to
+    different distributions.
 
     References:
         Rybkin, Daniilidis and Levine, *Simple and effective VAE training with calibrated decoders*, ICML 2021: the
         σ-VAE with the variance in closed form.
 
     Arguments:
-        floor: Smallest standard deviation s, so that a perfect reconstruction has a finite density. The default lies
+        floor: Smallest standard deviation s, so that a perfect reconstruction has a finite density. The default is
             below the step of 8-bit grey values, 1/255.
 
     Example:

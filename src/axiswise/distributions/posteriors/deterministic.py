@@ -10,7 +10,12 @@ from axiswise.shapes import Float, Tensor
 
 
 class DeterministicParameters(NamedTuple):
-    """The code of x, and nothing around it."""
+    """The code of x, without noise.
+
+    Example:
+        >>> DeterministicParameters(torch.tensor([1.0, 2.0])).variance
+        tensor([0., 0.])
+    """
 
     mean: Float[Tensor, "... z"]
 
@@ -31,7 +36,7 @@ class DeterministicParameters(NamedTuple):
 
     @property
     def total_correlation(self) -> float:
-        """Zero: a constant knows nothing of another."""
+        """Zero: constants are independent."""
         return 0.0
 
     def sample(self, noise: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
@@ -46,7 +51,7 @@ class DeterministicParameters(NamedTuple):
         """
         raise NotDefined(
             "Expected a posterior with a density. Got a deterministic code, which has none. Use Diagonal() or Full() "
-            "as the posterior, or an objective and measures that ask for means or samples alone."
+            "as the posterior, or an objective and measures that need means or samples only."
         )
 
     def log_densities(self, z: Float[Tensor, "*p m z"]) -> Float[Tensor, "*p m n"]:
@@ -56,10 +61,10 @@ class DeterministicParameters(NamedTuple):
 
 @dataclass(frozen=True)
 class Deterministic:
-    r"""The posterior of a plain autoencoder, all at one point: :math:`q(z | x) = \delta(z - \mu(x))`.
+    r"""The posterior of a plain autoencoder, a point mass: :math:`q(z | x) = \delta(z - \mu(x))`.
 
-    Its divergence from every prior with a density is infinite, so it belongs to objectives without a divergence of
-    single posteriors: a squared error alone, or a distance between samples of the aggregate posterior and the prior.
+    Its divergence from every prior with a density is infinite, so it is for objectives without a divergence of single
+    posteriors: a squared error alone, or a distance between samples of the aggregate posterior and the prior.
 
     References:
         The plain autoencoder that Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by
@@ -72,7 +77,7 @@ class Deterministic:
     """
 
     def outputs(self, latents: int) -> int:
-        """One number a latent."""
+        """One number per latent."""
         return latents
 
     def unpack(self, heads: Float[Tensor, "... outputs"]) -> DeterministicParameters:

@@ -10,7 +10,12 @@ from axiswise.shapes import Float, Tensor
 
 
 class DiagonalParameters(NamedTuple):
-    """Mean and log-variance of q(z | x) = N(μ, diag σ²)."""
+    """Mean and log-variance of q(z | x) = N(μ, diag σ²).
+
+    Example:
+        >>> DiagonalParameters(torch.zeros(2), torch.zeros(2)).variance
+        tensor([1., 1.])
+    """
 
     mean: Float[Tensor, "... z"]
     log_variance: Float[Tensor, "... z"]
@@ -55,7 +60,7 @@ class DiagonalParameters(NamedTuple):
 class Diagonal:
     r"""Gaussian posterior with diagonal covariance, :math:`q(z | x) = N(\mu(x), \mathrm{diag}\, \sigma^2(x))`.
 
-    The encoder's output is read as means, then log-variances. The diagonal is what breaks the rotational symmetry of
+    The encoder returns means, then log-variances. The diagonal is what breaks the rotational symmetry of
     the ELBO and aligns latents with axes.
 
     References:
@@ -68,7 +73,7 @@ class Diagonal:
     """
 
     def outputs(self, latents: int) -> int:
-        """Two numbers a latent."""
+        """Two numbers per latent."""
         return 2 * latents
 
     def unpack(self, heads: Float[Tensor, "... outputs"]) -> DiagonalParameters:

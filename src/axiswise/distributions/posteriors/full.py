@@ -12,7 +12,12 @@ from axiswise.shapes import Float, Tensor
 
 
 class FullParameters(NamedTuple):
-    """Mean and Cholesky factor of q(z | x) = N(μ, L Lᵀ), L lower triangular with a positive diagonal."""
+    """Mean and Cholesky factor of q(z | x) = N(μ, L Lᵀ), L lower triangular with a positive diagonal.
+
+    Example:
+        >>> FullParameters(torch.zeros(2), torch.tensor([[1.0, 0.0], [2.0, 1.0]])).variance
+        tensor([1., 5.])
+    """
 
     mean: Float[Tensor, "... z"]
     cholesky: Float[Tensor, "... z z"]
@@ -34,7 +39,7 @@ class FullParameters(NamedTuple):
 
     def sample(self, noise: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
         """μ + L ε (rolinek2019 S78)."""
-        # A product and a sum rather than a matrix product: for so few latents it is faster, and it broadcasts.
+        # A product and a sum instead of a matrix product: for few latents it is faster, and it broadcasts.
         return self.mean + (self.cholesky * noise[..., None, :]).sum(-1)
 
     def log_density(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:
@@ -58,14 +63,14 @@ class FullParameters(NamedTuple):
 class Full:
     r"""Gaussian posterior with full covariance, :math:`q(z | x) = N(\mu(x), L(x) L(x)^\top)`.
 
-    The encoder gives z means, then z numbers a with :math:`L_{jj} = e^{a_j / 2}`, then the entries of L below its
+    The encoder returns z means, then z numbers a with :math:`L_{jj} = e^{a_j / 2}`, then the entries of L below its
     diagonal, row by row. With zeros there a is the log-variance and the posterior is `Diagonal`'s; otherwise
     :math:`e^{a_j}` is the variance of a latent given those before it. Unlike `Diagonal` it can follow a rotation of the
-    latents, so that no axes are preferred: a control for what the diagonal does.
+    latents, so no axes are preferred: a control for the effect of the diagonal.
 
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
-        supplement 8.3, S76–S78. How the encoder's output becomes Σ is not said there.
+        supplement 8.3, S76–S78. They do not say how the encoder's output becomes Σ.
 
     Example:
         >>> q = Full().unpack(torch.tensor([1.0, 2.0, 0.0, 0.0, 3.0]))
@@ -74,14 +79,14 @@ class Full:
     """
 
     def outputs(self, latents: int) -> int:
-        """Means, and as many numbers as a lower triangle has."""
+        """Means, and the entries of a lower triangle."""
         return latents + latents * (latents + 1) // 2
 
     def unpack(self, heads: Float[Tensor, "... outputs"]) -> FullParameters:
         """Means, logarithms of the squared diagonal of L, entries below it.
 
         Raises:
-            AxiswiseError: If no number of latents has so many outputs.
+            AxiswiseError: If no number of latents has that many outputs.
         """
         width = heads.shape[-1]
         latents = (math.isqrt(9 + 8 * width) - 3) // 2  # of width = z (z + 3) / 2
@@ -98,7 +103,7 @@ class Full:
 
 
 def _positions(latents: int) -> list[int]:
-    """For each entry of L, row by row, where it stands among diagonal, lower entries and a zero.
+    """Position of each entry of L, row by row, among diagonal, lower entries and a zero.
 
     Example:
         >>> _positions(2)

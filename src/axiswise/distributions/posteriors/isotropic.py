@@ -10,8 +10,8 @@ from axiswise.shapes import Float, Tensor
 class Isotropic:
     r"""Gaussian posterior with one variance for all latents, :math:`q(z | x) = N(\mu(x), \sigma^2(x) I)`.
 
-    The encoder's output is read as means, then one log-variance. Noise is the same in every direction, so that no axes
-    are preferred by it: those of the prior are, where its variances differ.
+    The encoder returns means, then one log-variance. The noise is the same in every direction, so it prefers no axes;
+    only a prior with different variances does.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -25,7 +25,7 @@ class Isotropic:
     """
 
     def outputs(self, latents: int) -> int:
-        """A number for each latent, and one."""
+        """One number for each latent, and one more."""
         return latents + 1
 
     def unpack(self, heads: Float[Tensor, "... outputs"]) -> DiagonalParameters:

@@ -1,8 +1,8 @@
-"""What an approximate posterior is.
+"""Approximate posteriors.
 
 A posterior is a frozen description with two methods, `outputs` (how wide the encoder's last layer must be) and
-`unpack` (that layer's output → a named tuple of parameters). The named tuple knows its marginals, their total
-correlation and how to turn standard normal noise into a sample, which is all that priors and objectives ask of it.
+`unpack` (that layer's output → a named tuple of parameters). The named tuple has marginals, their total correlation
+and a map from standard normal noise to samples, which is all that priors and objectives need.
 """
 
 from typing import Protocol, runtime_checkable
@@ -12,7 +12,14 @@ from axiswise.shapes import Float, Tensor
 
 @runtime_checkable
 class Parameters(Protocol):
-    """The parameters of Gaussian posteriors q(z | x), one for each leading index."""
+    """The parameters of Gaussian posteriors q(z | x), one for each leading index.
+
+    Example:
+        >>> import torch
+        >>> from axiswise.distributions import DiagonalParameters
+        >>> isinstance(DiagonalParameters(torch.zeros(2), torch.zeros(2)), Parameters)
+        True
+    """
 
     @property
     def mean(self) -> Float[Tensor, "... z"]:
@@ -36,7 +43,7 @@ class Parameters(Protocol):
 
     @property
     def total_correlation(self) -> Float[Tensor, "..."] | float:
-        """½ (Σ_j log Σ_jj − log det Σ): what the latents know of each other given x; 0 for a diagonal covariance."""
+        """½ (Σ_j log Σ_jj − log det Σ): the dependence of the latents given x; 0 for a diagonal covariance."""
         ...
 
     def sample(self, noise: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
@@ -54,10 +61,16 @@ class Parameters(Protocol):
 
 @runtime_checkable
 class Posterior(Protocol):
-    """A family of posteriors, and how an encoder's output names one of them."""
+    """A family of posteriors, and how an encoder's output parametrises it.
+
+    Example:
+        >>> from axiswise.distributions import Diagonal
+        >>> Diagonal().outputs(latents=10)
+        20
+    """
 
     def outputs(self, latents: int) -> int:
-        """Width of the encoder's output for so many latents."""
+        """Width of the encoder's output for that many latents."""
         ...
 
     def unpack(self, heads: Float[Tensor, "... outputs"]) -> Parameters:

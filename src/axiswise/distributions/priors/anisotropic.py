@@ -19,20 +19,20 @@ class Anisotropic:
 
     .. math:: s_j^2 = T \cdot \mathrm{softmax}(l)_j, \qquad T = d \text{ by default}
 
-    The variances always sum to T, so that β is not scaled implicitly; equal logits give the standard normal. The
+    The variances always sum to T, so β is not scaled implicitly; equal logits give the standard normal. The
     divergence of a Gaussian posterior is that of its marginals and its total correlation,
 
     .. math:: \mathrm{KL} = \sum_j \tfrac12 \left( \frac{\mu_j^2 + \Sigma_{jj}}{s_j^2} - \log\frac{\Sigma_{jj}}{s_j^2}
         - 1 \right) + \tfrac12 \left( \sum_j \log \Sigma_{jj} - \log\det\Sigma \right)
 
     Dividing each latent by its s turns this prior into the standard normal and a diagonal posterior into a diagonal
-    one, so that neither the symmetry nor the set of values of the objective differs from the isotropic prior's.
+    one, so the objective has the same symmetry and the same values as with the isotropic prior.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
         section 6.1 and appendix B. There the first singular values of the data, as standard deviations, pass through
-        a softmax; on which scale, and whether the result is multiplied by d, is left open. Variances that sum to d, as
-        here, are what the authors' released code has, for learned priors too.
+        a softmax; the paper does not say on which scale, or whether the result is multiplied by d. In the authors'
+        released code, as here, variances sum to d, for learned priors too.
 
     Arguments:
         logits: Logarithms of the variances up to a constant, one for each latent; `singular_value_logits` gives those
@@ -50,7 +50,7 @@ class Anisotropic:
     total: float | None = None
 
     def __post_init__(self) -> None:
-        # Values put in by training are tensors, and not looked at.
+        # Values from training are tensors and are not checked.
         if not isinstance(self.logits, Tensor) and not (self.logits and all(map(math.isfinite, self.logits))):
             raise AxiswiseError(
                 "`logits` of an Anisotropic prior must be finite numbers, one for each latent. Got "
@@ -61,7 +61,7 @@ class Anisotropic:
 
     @property
     def latents(self) -> int:
-        """Number of latents that it is a prior of."""
+        """Number of latents."""
         return self.logits.shape[-1] if isinstance(self.logits, Tensor) else len(self.logits)
 
     @property
@@ -70,7 +70,7 @@ class Anisotropic:
         return self._log_variances(torch.zeros(())).exp()
 
     def initial(self) -> dict[str, Tensor]:
-        """The logits, where they are learned."""
+        """The logits, if they are learned."""
         return {"logits": torch.as_tensor(self.logits, dtype=torch.get_default_dtype())} if self.learned else {}
 
     def with_values(self, values: Mapping[str, Tensor]) -> "Anisotropic":
@@ -111,9 +111,9 @@ def singular_value_logits(
     .. math:: l_j = \frac{\log \varsigma_j^2}{\tau}, \qquad \varsigma_1 \geq \varsigma_2 \geq \dots
 
     At τ = 1 the prior's variances are in proportion to those of the principal components, at τ = 2 to their standard
-    deviations, and for large τ they are equal. The singular values themselves as logits would not do: they grow with
-    the square root of the number of samples, and the softmax would leave all variance to the first latent. Their
-    logarithms grow by a constant, which the softmax forgets, so that a sample of a large dataset is enough.
+    deviations, and for large τ they are equal. The singular values themselves are not suitable as logits: they grow
+    with the square root of the number of samples, and the softmax would give all variance to the first latent. Their
+    logarithms grow by a constant, which the softmax cancels, so a sample of a large dataset is enough.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -122,7 +122,7 @@ def singular_value_logits(
 
     Arguments:
         x: Observations.
-        latents: How many logits.
+        latents: Number of logits.
         temperature: Divisor τ, positive.
         centred: Whether the mean observation is subtracted first: principal components are those of centred data.
 
@@ -135,7 +135,7 @@ def singular_value_logits(
         raise AxiswiseError(f"`temperature` must be a positive number. Got {temperature!r}.")
     rows = x.flatten(1).double()
     values = torch.linalg.svdvals(rows - rows.mean(0) if centred else rows)
-    # What lies below this is rounding, as in numpy.linalg.matrix_rank.
+    # Smaller values are rounding errors, as in numpy.linalg.matrix_rank.
     rank = int((values > values[0] * max(rows.shape) * torch.finfo(torch.float64).eps).sum())
     if not 1 <= latents <= rank:
         raise AxiswiseError(

@@ -22,7 +22,7 @@ class Mixture:
 
     .. math:: p(z) = \sum_c \pi_c \prod_j N(z_j; \mu_{cj}, \sigma_{cj}^2)
 
-    Each latent by itself is a mixture of the same weights, :math:`p(z_j) = \sum_c \pi_c N(z_j; \mu_{cj},
+    Each latent alone is a mixture of the same weights, :math:`p(z_j) = \sum_c \pi_c N(z_j; \mu_{cj},
     \sigma_{cj}^2)`, but the latents are not independent in general. The divergence of a posterior is estimated at one
     sample as log q(z) − log p(z), where log p(z) is one number for all latents: adding it once for each latent, as the
     authors' released code does, gives another objective.
@@ -34,7 +34,7 @@ class Mixture:
     Arguments:
         means: Means μ, a row for each component.
         variances: Variances σ² in the same form, or one for all.
-        weights: Weights π, positive and adding up to 1; equal if None.
+        weights: Weights π, positive, with sum 1; equal if None.
 
     Example:
         >>> two = Mixture(means=((-1.0, 0.0), (1.0, 0.0)), variances=0.25)
@@ -71,7 +71,7 @@ class Mixture:
 
     @property
     def latents(self) -> int:
-        """Number of latents that it is a prior of."""
+        """Number of latents."""
         return len(self.means[0])
 
     def log_density(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:

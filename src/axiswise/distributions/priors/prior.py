@@ -1,4 +1,4 @@
-"""What a prior is: log-density, sampling and the divergence of a Gaussian posterior from it."""
+"""Priors: log-density, sampling and the divergence of a Gaussian posterior."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -8,7 +8,15 @@ from axiswise.shapes import Float, Tensor
 
 
 class Divergence(NamedTuple):
-    """KL(q(z | x) ‖ p(z)): the total, and each latent's marginal share (they add up when both factorise)."""
+    """KL(q(z | x) ‖ p(z)): the total, and each latent's marginal share (they add up if both factorise).
+
+    Example:
+        >>> import torch
+        >>> from axiswise.distributions import Diagonal, StandardNormal
+        >>> q = Diagonal().unpack(torch.tensor([1.0, 0.0, 0.0, 0.0]))
+        >>> StandardNormal().kl(q, q.mean)
+        Divergence(total=tensor(0.5000), per_latent=tensor([0.5000, 0.0000]))
+    """
 
     total: Float[Tensor, "..."]
     per_latent: Float[Tensor, "... z"]
@@ -16,18 +24,24 @@ class Divergence(NamedTuple):
 
 @runtime_checkable
 class Prior(Protocol):
-    """A distribution p(z) over latents."""
+    """A distribution p(z) over latents.
+
+    Example:
+        >>> from axiswise.distributions import StandardNormal
+        >>> isinstance(StandardNormal(), Prior)
+        True
+    """
 
     def log_density(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:
         """Log p(z)."""
         ...
 
     def sample(self, noise: Float[Tensor, "... z"], uniform: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
-        """Turns standard normal noise, and uniform numbers where a choice is made, into samples of p(z)."""
+        """Turns standard normal noise, and uniform numbers for discrete choices, into samples of p(z)."""
         ...
 
     def kl(self, posterior: Parameters, sample: Float[Tensor, "... z"]) -> Divergence:
-        """KL(q ‖ p), in closed form where there is one; otherwise estimated at `sample`, a draw of q."""
+        """KL(q ‖ p), in closed form if there is one; otherwise estimated at `sample`, a draw of q."""
         ...
 
 
@@ -37,7 +51,7 @@ def kl_at(
     log_density: Float[Tensor, "..."],
     marginals: Float[Tensor, "... z"],
 ) -> Divergence:
-    r"""The divergence estimated at one sample z of q, where there is no closed form.
+    r"""The divergence estimated at one sample z of q, if there is no closed form.
 
     .. math:: \mathrm{KL}(q \,\|\, p) \approx \log q(z) - \log p(z), \qquad z \sim q
 
@@ -47,7 +61,7 @@ def kl_at(
         sample: Draws of the posterior.
         posterior: Its parameters.
         log_density: Log p(z) at the draws, all latents together.
-        marginals: Log p(z_j) at the draws, each latent by itself.
+        marginals: Log p(z_j) at the draws, for each latent.
     """
     own = normal_log_density(sample, posterior.mean, posterior.log_variance)
     return Divergence(posterior.log_density(sample) - log_density, own - marginals)

@@ -58,7 +58,7 @@ class Sparse:
         return kl_at(sample, posterior, marginals.sum(-1), marginals)
 
     def _marginals(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
-        """Log p(z_j) of each latent. A component of weight 0 is left out: its logarithm would be −∞."""
+        """Log p(z_j) of each latent. A component of weight 0 is omitted: its logarithm would be −∞."""
         zero = torch.zeros_like(z)
         on = normal_log_density(z, zero, 0.0)
         off = normal_log_density(z, zero, 2.0 * math.log(self.scale))

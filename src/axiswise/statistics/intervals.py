@@ -126,8 +126,8 @@ def bootstrap_rows(
     """Interval of a statistic of samples, such as a score of codes and factors, by resampling the rows of all arrays.
 
     It shows how far the number would move with other samples of the same model, where `bootstrap` over members shows
-    how far it moves with other models. Rows are drawn with replacement, so a statistic that rises with repeated rows, as
-    plug-in information does, is biased upwards in the resamples; the bias correction removes most of that.
+    how far it moves with other models. Rows are drawn with replacement, so a statistic that rises with repeated rows,
+    as plug-in information does, is biased upwards in the resamples; the bias correction removes most of that.
 
     The skewness is that of a jackknife that leaves out up to 200 blocks of rows in turn. The rest is as in `bootstrap`.
 

@@ -143,7 +143,8 @@ def open_study(
         raise AxiswiseError(f"`scale` must be one of {', '.join(SCALES)}. Got {scale!r}.")
     out, target = Path(out), device_named(device)
     fast_precision(precision, torch.float32, target)
-    runs, name = study(scale), name or str(getattr(study, "__name__", "study"))
+    name = name or str(getattr(study, "__name__", "study"))
+    runs = _runs(study, scale, name)
     title, _, rest = inspect.cleandoc(getattr(study, "__doc__", None) or name).partition("\n\n")
     about: dict[str, Any] = {"format": STUDY, "study": name, "title": title, "summary": rest.partition("\n\n")[0]}
     about |= {"scale": scale, "command": f"axiswise run {name} --scale {scale} --device {device}"}
@@ -258,6 +259,17 @@ def _measured(run: Run, folder: Path) -> bool:
         return False
     found = {(row["member"], row["measure"]) for row in read_rows(folder / "records.jsonl")}
     return found >= {(member.address, name_of(measure)) for member in run.members for measure in run.measures}
+
+
+def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
+    """The runs of a study, checked: a study may be anybody's function."""
+    runs: Any = study(scale)
+    if not isinstance(runs, list | tuple) or not all(isinstance(run, Run) for run in runs):
+        raise AxiswiseError(f"Expected study {name} to return a list of axiswise.studies.Run. Got {runs!r:.80}.")
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        raise AxiswiseError(f"Expected runs of study {name} to have a name each. Got {', '.join(names)}.")
+    return list(runs)
 
 
 def _refuse_other(out: Path, name: str, scale: str) -> None:

@@ -95,10 +95,10 @@ def test_the_command_line_is_frozen():
         (["gallery", "nowhere"], "Expected a folder of results with a verdicts.json"),
         (["status", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
         (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, color_dsprites, "),
-        (["data", "get", "npz"], "The dataset npz is made of files of your own. Say which with --path."),
+        (["data", "get", "npz"], "The dataset npz is made of files of your own. Name them with --path."),
         (
             ["data", "get", "mnist", "--path", "."],
-            "The dataset mnist has files of its own, so that it takes no --path.",
+            "The dataset mnist has files of its own and takes no --path.",
         ),
         (["report", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
     ],
@@ -220,7 +220,7 @@ def test_a_study_runs_reports_and_runs_again_without_training(tmp_path):
 
 
 def test_missing_data_is_skipped_with_the_reason(tmp_path, monkeypatch):
-    """Without dSprites and without a network the quickstart says so and goes on with the rest."""
+    """A run whose data is unavailable is logged, and the others run."""
     from axiswise.errors import DataUnavailable
     from axiswise.studies import Run
     from axiswise_papers.rolinek2019.studies import figure_s4
@@ -236,12 +236,12 @@ def test_missing_data_is_skipped_with_the_reason(tmp_path, monkeypatch):
         _, run = figure_s4(scale)
         return [Run("images/absent", absent, run.members, run.measures), run]
 
-    said = []
-    run_study(study, "smoke", tmp_path / "out", log=said.append)
+    lines = []
+    run_study(study, "smoke", tmp_path / "out", log=lines.append)
     about = json.loads((tmp_path / "out" / "study.json").read_text())
     assert about["skipped"] == {"images/absent": "no such file anywhere"}
     assert about["runs"] == ["non-linear/beta"]
-    assert "skipped images/absent: no such file anywhere" in said
+    assert "skipped images/absent: no such file anywhere" in lines
 
 
 def test_bench_prints_and_writes_ratios(tmp_path, monkeypatch):

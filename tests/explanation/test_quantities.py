@@ -35,12 +35,12 @@ def observations(decode):
     return decode(z) + torch.randn(POINTS, 4, generator=torch.Generator().manual_seed(1)).double()
 
 
-def observed(encode, decode, *, likelihood=Gaussian(), prior=StandardNormal()):
+def observe_model(encode, decode, *, likelihood=Gaussian(), prior=StandardNormal()):
     return observe(Reader(encode, decode), observations(decode), likelihood, prior, seed=0)
 
 
 def numbers(encode, decode, *, factors=None, beta=1.0, **settings) -> Quantities:
-    return compute(observed(encode, decode, **settings), factors, beta, seed=0)
+    return compute(observe_model(encode, decode, **settings), factors, beta, seed=0)
 
 
 def test_the_numbers_of_a_linear_model_are_those_in_closed_form():
@@ -119,15 +119,15 @@ def test_undefined_quantities_name_their_reason(change, undefined):
 def test_sentences_need_the_numbers_alone():
     """The same numbers give the findings of `explain`; other numbers give other sentences."""
     encode, decode, _ = model()
-    seen = observed(encode, decode)
-    found = compute(seen, None, 1.0, seed=0)
-    findings, _ = write_findings(seen, found, 1.0, ())
+    observed = observe_model(encode, decode)
+    found = compute(observed, None, 1.0, seed=0)
+    findings, _ = write_findings(observed, found, 1.0, ())
     by_name = {finding.name: finding for finding in findings}
     assert by_name["orthogonality"].value is found.orthogonality.interval
     assert by_name["columns"].baselines is found.columns.baselines
     lucky = found._replace(orthogonality=found.orthogonality._replace(rank=Rank(0, 200)))
     unlucky = found._replace(orthogonality=found.orthogonality._replace(rank=Rank(150, 200)))
-    (first, second) = (write_findings(seen, one, 1.0, ())[0][1].sentence for one in (lucky, unlucky))
+    (first, second) = (write_findings(observed, one, 1.0, ())[0][1].sentence for one in (lucky, unlucky))
     assert "directions are nearer to the latent axes than chance" in first
     assert first.endswith("of 200 random rotations of this model none is as low.")
     assert "directions are not shown to be nearer to the latent axes than chance" in second
@@ -139,7 +139,7 @@ def test_explain_is_the_numbers_and_their_sentences():
     x = observations(decode)
     found = explain(encode, decode, x, likelihood=Gaussian(), points=POINTS)
     # `explain` permutes the points first, which changes the samples of each but no mean over all of them.
-    seen = observed(encode, decode)
-    quantities = compute(seen, None, 1.0, seed=0)
+    observed = observe_model(encode, decode)
+    quantities = compute(observed, None, 1.0, seed=0)
     assert found["columns"].value.estimate == pytest.approx(quantities.columns.interval.estimate, rel=1e-12)
-    assert found.arrays.keys() == arrays(seen, quantities, ()).keys()
+    assert found.arrays.keys() == arrays(observed, quantities, ()).keys()

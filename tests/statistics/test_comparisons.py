@@ -110,7 +110,7 @@ def test_drawn_permutations_estimate_the_enumeration():
 
 
 def test_drawn_permutations_count_the_observed_one_in():
-    """However far apart groups are, a hundred draws cannot say less than one in a hundred and one."""
+    """However far apart groups are, a hundred draws cannot give less than one in a hundred and one."""
     far, near = drawn(30, 1) + 1000.0, drawn(30, 2)
     assert compare_paired(far, near, resamples=100).permutation_p == 1 / 101
     assert compare(far, near, resamples=100).permutation_p == 1 / 101

@@ -29,7 +29,7 @@ __all__ = ["Bars", "Lines", "add_command", "app", "interrupted", "main", "shown_
 
 COMMANDS = "axiswise.commands"
 ELSEWHERE = {"verify": "axiswise-papers", "gallery": "axiswise-papers", "bench": "axiswise-benchmarks"}
-FAILED, MISTAKE = 1, 2  # exit codes: a run failed; something the user can mend
+FAILED, MISTAKE = 1, 2  # exit codes: a run failed; something that the user can fix
 
 app = typer.Typer(
     help="Train populations of variational autoencoders, measure what each latent axis found, and explain why.",
@@ -40,7 +40,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.command()(theory.theory)
 app.command("list")(list_studies)
-app.command("score", short_help="Score codes against factors that lie in files.")(score)
+app.command("score", short_help="Score codes against factors in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
 app.command("explain", short_help="Explain the latents of your own model.")(explain)
@@ -101,17 +101,17 @@ def _add_unavailable(name: str, reason: str) -> None:
     app.command(name, short_help=f"Not available: {reason}", help=reason, context_settings=anything)(unavailable)
 
 
-def _version(asked: bool) -> bool:
-    if asked:
+def _version(requested: bool) -> bool:
+    if requested:
         typer.echo(f"axiswise {__version__}")
         raise typer.Exit
-    return asked
+    return requested
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options of the whole program."""

@@ -1,4 +1,4 @@
-"""Arrays that a report draws, stored beside the rows: codes, reconstructions, traversals and histories."""
+"""Arrays that a report draws, stored with the rows: codes, reconstructions, traversals and histories."""
 
 from pathlib import Path
 

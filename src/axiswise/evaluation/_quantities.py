@@ -99,7 +99,7 @@ class Quantities:
         return self.group.decode(z)
 
     def decode_raw(self, z: Float[Tensor, "p n z"]) -> Float[Tensor, "p n ..."]:
-        """The decoder's output, of which the likelihood says what it means: logits, say."""
+        """The decoder's output, which the likelihood interprets, such as logits."""
         return self.group.decode(z, raw=True)
 
     @cached_property

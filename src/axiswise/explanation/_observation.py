@@ -1,4 +1,4 @@
-"""What `explain` computes of a model, once: encodings, reconstructions and Jacobians, checked."""
+"""What `explain` computes of a model once: encodings, reconstructions and Jacobians, checked."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -167,7 +167,7 @@ def _decoded(reader: Reader, codes: Tensor, x: Tensor, likelihood: Likelihood | 
     if isinstance(likelihood, Bernoulli):
         for what, values, fix in (
             ("What `decode` returns", decoded, "If these are logits, wrap it: lambda z: torch.sigmoid(decode(z))."),
-            ("`x`", x, "Scale it, or say likelihood=Gaussian(scale)."),
+            ("`x`", x, "Scale it, or pass likelihood=Gaussian(scale)."),
         ):
             low, high = values.min().item(), values.max().item()
             if low < 0.0 or high > 1.0:

@@ -17,7 +17,7 @@ EXACT_PAIRS = 12  # up to here all sign flips are tried: 4,096
 
 
 class Comparison(NamedTuple):
-    """How far the mean of one group lies above that of another, and whether chance would do as much."""
+    """How far the mean of one group is above that of another, and whether chance would do as much."""
 
     difference: Interval
     """Mean of the first group less that of the second, with its Student t interval (Welch's where unpaired)."""
@@ -39,7 +39,7 @@ def compare_paired(
 ) -> Comparison:
     r"""Compares two groups whose members match one by one, by seed: mean difference, its interval, and two tests.
 
-    What a seed does to both members of a pair falls out of their difference, so that far fewer are needed than
+    The effect of a seed on both members of a pair cancels in their difference, so that far fewer are needed than
     unpaired. The permutation test flips the signs of differences, which exchanges the members of a pair: all
     :math:`2^n` ways for up to 12 pairs, drawn ones for more, which the observed one is added to.
 

@@ -18,7 +18,7 @@ BLOCKS = 200  # rows are left out in at most so many parts when the skewness of 
 
 
 class Interval(NamedTuple):
-    """An estimate, and where its target lies with a given confidence."""
+    """An estimate and its confidence interval."""
 
     estimate: float
     """The statistic of the values there are; NaN where there is none."""
@@ -42,7 +42,7 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Interval:
     .. math:: \bar x \pm t_{n-1} \sqrt{\tfrac{1}{n (n-1)} \sum_i (x_i - \bar x)^2}
 
     It is not the bootstrap, because populations have few seeds, and a bootstrap cannot show more than the values it
-    resamples: of three normal values no bootstrap interval of the mean covers more than 75 % (it lies within their
+    resamples: of three normal values no bootstrap interval of the mean covers more than 75 % (it is within their
     range), and of 5 and 10 values BCa covers about 83 % and 91 % where this interval covers 95 %. For values that are
     far from normal it covers less than its level, but more than the bootstrap does (lognormal, 10 values: both about
     85 %); from 20 values on the two agree. ``tests/statistics/test_intervals.py`` measures that.
@@ -83,7 +83,7 @@ def bootstrap(
     .. math:: G^{-1}\!\left(\Phi\!\left(z_0 + \frac{z_0 + z}{1 - a (z_0 + z)}\right)\right), \qquad z = \pm
         \Phi^{-1}\!\left(\tfrac{1 + \text{level}}{2}\right)
 
-    Where that is undefined (no resample lies below, or above, the estimate, or the jackknife does not vary), the ends
+    Where that is undefined (no resample is below, or above, the estimate, or the jackknife does not vary), the ends
     are the quantiles of :math:`G` themselves; `method` names which. With few values any bootstrap covers less than its
     level: see `mean_interval`, which is what to use for means.
 

@@ -10,7 +10,7 @@ from axiswise.statistics import Interval, mean_interval
 
 
 class Overlap(NamedTuple):
-    """What an encoding says about which observation it came from."""
+    """The information of an encoding about which observation it came from."""
 
     interval: Interval
     """Information I(x; z) among these points, in nats."""

@@ -95,10 +95,10 @@ def test_the_command_line_is_frozen():
         (["gallery", "nowhere"], "Expected a folder of results with a verdicts.json"),
         (["status", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
         (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, color_dsprites, "),
-        (["data", "get", "npz"], "The dataset npz is made of files of your own. Say which with --path."),
+        (["data", "get", "npz"], "The dataset npz is made of files of your own. Name them with --path."),
         (
             ["data", "get", "mnist", "--path", "."],
-            "The dataset mnist has files of its own, so that it takes no --path.",
+            "The dataset mnist has files of its own and takes no --path.",
         ),
         (["report", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
     ],
@@ -160,18 +160,19 @@ def test_list_shows_every_study_and_claim():
     ]
 
 
-def test_list_shows_what_was_measured_and_where(tmp_path, monkeypatch):
-    table: dict[str, dict] = {
+def test_list_shows_costs_and_where_they_were_measured(tmp_path, monkeypatch):
+    costs: dict[str, dict] = {
         "cpu": {"machine": "two cores", "versions": "torch 2", "command": "axiswise verify"},
         "gpu": {"machine": "one H200", "versions": "torch 3", "command": "axiswise run"},
     }
-    for column in table.values():
+    provenance = {column: dict(about) for column, about in costs.items()}
+    for column in costs.values():
         column["studies"] = dict.fromkeys(all_studies(), "not measured: no time")
-    table["cpu"]["claims"] = {claim.id: 0.5 for claim in CLAIMS}
-    table["cpu"]["studies"] |= {"rolinek2019.table_1": 246.0, "sikka2019.propositions": 30.0}
-    table["gpu"]["studies"]["rolinek2019.table_1"] = 42.0
+    costs["cpu"]["claims"] = {claim.id: 0.5 for claim in CLAIMS}
+    costs["cpu"]["studies"] |= {"rolinek2019.table_1": 246.0, "sikka2019.propositions": 30.0}
+    costs["gpu"]["studies"]["rolinek2019.table_1"] = 42.0
     for module in ("axiswise.studies._costs", "axiswise_papers._costs", "axiswise.studies"):
-        monkeypatch.setattr(f"{module}.read_costs", lambda package: table)
+        monkeypatch.setattr(f"{module}.read_costs", lambda package: costs)
     done = CliRunner().invoke(app, ["list", "--json", str(tmp_path / "list.json")])
     lines = {line.split()[0]: line for line in done.output.splitlines() if line}
     assert " 40 4.1 min 42 s  Training soon" in lines["rolinek2019.table_1"]
@@ -181,14 +182,14 @@ def test_list_shows_what_was_measured_and_where(tmp_path, monkeypatch):
     assert "train + gpu   ≥ 4.1 min ≥ 42 s  The polarized" in lines["rolinek.table1"]
     assert "axiswise, CPU: two cores; torch 2; axiswise verify" in done.output
     assert "axiswise_papers, GPU: one H200; torch 3; axiswise run" in done.output
-    told = read_json(tmp_path / "list.json", "axiswise-list-2")
-    claims = {claim["claim"]: claim for claim in told["claims"]}
+    written = read_json(tmp_path / "list.json", "axiswise-list-2")
+    claims = {claim["claim"]: claim for claim in written["claims"]}
     assert claims["sikka.prop1"]["cpu"] == {"seconds": 30.5, "unknown": []}
     unknown = ["rolinek2019.table_2_images not measured: no time"]
     assert claims["rolinek.table1"]["gpu"] == {"seconds": 42.0, "unknown": unknown}
-    studies = {study["study"]: study for study in told["studies"]}
+    studies = {study["study"]: study for study in written["studies"]}
     assert studies["comparison"]["cpu"] == {"seconds": None, "unknown": ["comparison not measured: no time"]}
-    assert told["measured"]["gpu"] == {"machine": "one H200", "versions": "torch 3", "command": "axiswise run"}
+    assert written["measured"] == {"axiswise": provenance, "axiswise_papers": provenance}
 
 
 def test_data_commands(tmp_path):
@@ -219,7 +220,7 @@ def test_a_study_runs_reports_and_runs_again_without_training(tmp_path):
 
 
 def test_missing_data_is_skipped_with_the_reason(tmp_path, monkeypatch):
-    """Without dSprites and without a network the quickstart says so and goes on with the rest."""
+    """A run whose data is unavailable is logged, and the others run."""
     from axiswise.errors import DataUnavailable
     from axiswise.studies import Run
     from axiswise_papers.rolinek2019.studies import figure_s4
@@ -235,12 +236,12 @@ def test_missing_data_is_skipped_with_the_reason(tmp_path, monkeypatch):
         _, run = figure_s4(scale)
         return [Run("images/absent", absent, run.members, run.measures), run]
 
-    said = []
-    run_study(study, "smoke", tmp_path / "out", log=said.append)
+    lines = []
+    run_study(study, "smoke", tmp_path / "out", log=lines.append)
     about = json.loads((tmp_path / "out" / "study.json").read_text())
     assert about["skipped"] == {"images/absent": "no such file anywhere"}
     assert about["runs"] == ["non-linear/beta"]
-    assert "skipped images/absent: no such file anywhere" in said
+    assert "skipped images/absent: no such file anywhere" in lines
 
 
 def test_bench_prints_and_writes_ratios(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""`axiswise score`: files of every kind, what it prints and writes, and what it says of files that are wrong."""
+"""`axiswise score`: files of every kind, what it prints and writes, and which files it refuses."""
 
 import json
 import subprocess
@@ -204,14 +204,14 @@ def test_text_is_numbered_alike_in_training_and_test(saved, arrays):
 
 def test_kinds_by_option(saved, arrays):
     np.save("floats.npy", arrays[1].astype(float))
-    asked = [
+    cases = [
         ([], ["continuous"] * 3),
         (["--kinds", "discrete"], ["discrete"] * 3),
         (["--kinds", "discrete,continuous,circular"], ["discrete", "continuous", "circular"]),
         (["--discrete", "f0, f2", "--circular", "f1"], ["discrete", "circular", "discrete"]),
         (["--kinds", "discrete", "--continuous", "f2"], ["discrete", "discrete", "continuous"]),
     ]
-    for options, kinds in asked:
+    for options, kinds in cases:
         result = run("codes.npy", "floats.npy", "--scores", "mig", "--json", "s.json", *options)
         about = json.loads((saved / "s.json").read_text())
         assert about["kinds"] == kinds
@@ -302,9 +302,9 @@ def wrong_files(codes: np.ndarray, factors: np.ndarray, python_object: bytes) ->
             r"deep.npy must have axes \(n, k\): samples, then factors. Got shape \(1, 1, 400, 4\)",
         ),
         (["text.npy", "factors.npy"], r"text.npy must hold real numbers. Got an array of type <U1."),
-        (["objects.npy", "factors.npy"], r"objects.npy is no whole file of numpy's, or it holds Python objects"),
-        (["bad.npy", "factors.npy"], r"bad.npy is no whole file of numpy's"),
-        (["bad.npz", "factors.npy"], r"bad.npz is no whole file of numpy's"),
+        (["objects.npy", "factors.npy"], r"objects.npy is not a complete file of numpy's, or it holds Python objects"),
+        (["bad.npy", "factors.npy"], r"bad.npy is not a complete file of numpy's"),
+        (["bad.npz", "factors.npy"], r"bad.npz is not a complete file of numpy's"),
         (["many.npz", "factors.npy"], r"the one meant must be named: many.npz:KEY. Got the keys a, b."),
         (["many.npz:c", "factors.npy"], r"many.npz has the keys a, b. Got 'c'."),
         (["gap.npy", "factors.npy"], r"`codes` must be finite. .* sample 7, latent 2; .* Read gap.npy and factors.npy"),
@@ -376,7 +376,7 @@ def test_without_matplotlib_a_picture_is_refused_in_one_line(saved):
 
 def test_nothing_in_a_file_is_executed(saved, python_object):
     (saved / "bomb.npy").write_bytes(python_object)
-    with pytest.raises(AxiswiseError, match=r"bomb.npy is no whole file of numpy's, or it holds Python objects"):
+    with pytest.raises(AxiswiseError, match=r"bomb.npy is not a complete file of numpy's, or it holds Python objects"):
         run("bomb.npy", "factors.npy")
     assert not (saved / "exploded").exists()
 
@@ -424,10 +424,10 @@ def test_bench_compares_with_the_plain_algorithms(small_bench, monkeypatch):
 
 
 def test_bench_in_full_leaves_nothing_out(small_bench, monkeypatch):
-    seen = []
+    shapes = []
 
     def plain(codes, factors, test_codes, test_factors):
-        seen.append((codes.shape, factors.shape, test_codes.shape, test_factors.shape))
+        shapes.append((codes.shape, factors.shape, test_codes.shape, test_factors.shape))
         return 0.25, 0.5
 
     monkeypatch.setattr(small_bench, "reference", lambda: {"dci": plain, "mig": plain})
@@ -437,7 +437,7 @@ def test_bench_in_full_leaves_nothing_out(small_bench, monkeypatch):
     every = small_bench.examples
     monkeypatch.setattr(small_bench, "examples", lambda *sizes: every(*sizes)[:1])
     output, about = bench("--members", "4", "--exact")
-    assert seen == [((160, 10), (160, 5), (80, 10), (80, 5))] * (1 + 1 + 4)
+    assert shapes == [((160, 10), (160, 5), (80, 10), (80, 5))] * (1 + 1 + 4)
     assert "only" not in output
     assert "measured on" not in output
     assert {row["reference_value"] for row in about["rows"]} == {0.5}  # the test part counts

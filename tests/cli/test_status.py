@@ -112,24 +112,24 @@ def test_it_changes_nothing_and_the_command_that_it_names_goes_on(stopped):
 
 
 def test_a_study_while_it_runs(tmp_path):
-    seen = []
+    outputs = []
 
     def watched():
-        seen.append(status(tmp_path / "out"))
+        outputs.append(status(tmp_path / "out"))
         return square()
 
     def running(scale):
         return [Run("a/now", watched, members(), [mig]), Run("a/next", square, members(), [mig])]
 
     run_study(running, "default", tmp_path / "out")
-    lines = seen[0].splitlines()
-    assert lines[0] == "study running at scale default: 2 runs, 1 running, 1 waiting; a process is at work"
+    lines = outputs[0].splitlines()
+    assert lines[0] == "study running at scale default: 2 runs, 1 running, 1 waiting; a process is running"
     assert not any(line.startswith("resume:") for line in lines)
     assert "resume:" not in status(tmp_path / "out")  # nor when everything is done
 
 
 def test_a_killed_process_is_not_at_work(tmp_path):
-    """What a killed process said of itself does not count: it holds no lock."""
+    """What a killed process wrote about itself does not count: it has no lock."""
     (tmp_path / "a/now").mkdir(parents=True)
     about = {"format": STUDY, "study": "s", "scale": "smoke", "command": "axiswise run s", "running": ["a/now"]}
     plan = {"a/now": {"members": ["0" * 32], "measures": ["mig"]}}
@@ -155,10 +155,10 @@ def test_run_folders(tmp_path):
 
 
 def test_a_run_folder_while_it_trains(tmp_path):
-    seen = []
-    train(members(), square(), out=tmp_path / "run", on_history=lambda entry: seen.append(status(tmp_path / "run")))
-    assert seen[0].splitlines()[0] == "run of synth_linear; a process trains in it"
-    assert seen[0].splitlines()[2].split()[:2] == ["run", "running"]
+    outputs = []
+    train(members(), square(), out=tmp_path / "run", on_history=lambda entry: outputs.append(status(tmp_path / "run")))
+    assert outputs[0].splitlines()[0] == "run of synth_linear; a process trains in it"
+    assert outputs[0].splitlines()[2].split()[:2] == ["run", "running"]
 
 
 def test_members_that_diverged_and_files_that_cannot_be_read(tmp_path):

@@ -92,7 +92,7 @@ def test_values_of_beta():
         (["--betas", "3:2:10"], "--betas must be LOW:HIGH:COUNT, LOW below HIGH. Got '3:2:10'."),
         (["--noise", "0"], "`noise` must be positive and finite. Got 0.0."),
         (["--latents", "5", "--dimension", "4"], "--latents must lie between 1 and --dimension, 4. Got 5."),
-        (["--mixing", "a.npy", "--latents", "2"], "--mixing says how many dimensions and latents there are."),
+        (["--mixing", "a.npy", "--latents", "2"], "--mixing determines the numbers of dimensions and latents."),
         (["--mixing", "a.txt"], "--mixing must name a .npy or a .csv file. Got a.txt."),
         (["--mixing", "words.csv"], "words.csv is not a matrix of numbers"),
         (["--mixing", "flat.npy"], "flat.npy must hold a matrix, a row for each observed value. Got shape (3,)."),
@@ -141,7 +141,7 @@ def test_figure_draws_each_branch_once_and_marks_the_extremes():
     drawn = [line for line in panels[4].lines if len(line.get_xdata()) == 21]
     np.testing.assert_array_equal(np.stack([line.get_ydata() for line in drawn], 1), np.stack([low, high, low], 1))
     corners = [line.get_xdata()[0] for line in panels[0].lines if line.get_linestyle() == "--"]
-    assert corners == [3.0]  # the other lies beyond the last β
+    assert corners == [3.0]  # the other is beyond the last β
     peak = next(line for line in panels[0].lines if line.get_marker() == "o")
     assert peak.get_xdata()[0] == beta[np.argmin(np.abs(np.log(beta) - 0.2))]
     (inset,) = panels[4].child_axes

@@ -1,4 +1,4 @@
-"""Measures get what they ask for by name; rows say what was measured, of whom, and why there is nothing."""
+"""Measures get what they need by name; rows hold what was measured, of which member, or the reason why not."""
 
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import torch
 from axiswise import data, evaluate, geometry, grid, models, objectives, optimizers, scores, train
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation import each, kl, loss, reconstruction
-from axiswise.evaluation._quantities import OFFERED
+from axiswise.evaluation._quantities import AVAILABLE
 from axiswise.population import Member
 from axiswise.records import read_rows
 
@@ -31,8 +31,8 @@ def population():
     return train(members, SQUARE)
 
 
-def test_every_offered_quantity_is_what_it_says(population):
-    seen = {}
+def test_every_available_quantity_is_what_its_name_says(population):
+    quantities = {}
 
     def everything(
         x,
@@ -53,33 +53,33 @@ def test_every_offered_quantity_is_what_it_says(population):
         beta,
         history,
     ):
-        seen.update({name: value for name, value in locals().items() if name != "seen"})
+        quantities.update({name: value for name, value in locals().items() if name != "quantities"})
         return codes.mean(dim=(1, 2))
 
     evaluate(population, SQUARE, [everything], points=100)
-    assert set(seen) == set(OFFERED)
-    x, codes = seen["x"], seen["codes"]
+    assert set(quantities) == set(AVAILABLE)
+    x, codes = quantities["x"], quantities["codes"]
     assert x.shape == (100, 3)
-    assert seen["factors"].shape == (100, 2)
-    assert seen["kinds"] == ("continuous", "continuous")
+    assert quantities["factors"].shape == (100, 2)
+    assert quantities["kinds"] == ("continuous", "continuous")
     for position in range(4):
         encoder, decoder = population.member(position)
         q = encoder(x)
         assert torch.allclose(codes[position], q.mean, atol=1e-6)
-        assert torch.allclose(seen["variance"][position], q.log_variance.exp(), atol=1e-6)
+        assert torch.allclose(quantities["variance"][position], q.log_variance.exp(), atol=1e-6)
         expected = torch.distributions.kl_divergence(
             torch.distributions.Normal(q.mean, q.log_variance.exp().sqrt()), torch.distributions.Normal(0.0, 1.0)
         )
-        assert torch.allclose(seen["kl"][position], expected, atol=1e-5)
-        assert torch.allclose(seen["decode"](codes)[position], decoder(q.mean), atol=1e-5)
+        assert torch.allclose(quantities["kl"][position], expected, atol=1e-5)
+        assert torch.allclose(quantities["decode"](codes)[position], decoder(q.mean), atol=1e-5)
         weight = decoder.network[0].weight
-        assert torch.allclose(seen["decode_raw"](codes)[position], decoder(q.mean, raw=True), atol=1e-5)
-        assert torch.allclose(seen["jacobians"][position][7], weight, atol=1e-6)
-        assert torch.allclose(seen["gram"][position][7].float(), weight.T @ weight, atol=1e-5)
-        assert torch.allclose(seen["information"][position][7].float(), weight.T @ weight, atol=1e-5)
-    assert seen["beta"].tolist() == pytest.approx([0.001, 0.001, 0.01, 0.01])
-    assert seen["history"]["variance"].shape == (4, 4, 2)
-    standardised = (seen["samples"] - codes) / seen["variance"].sqrt()
+        assert torch.allclose(quantities["decode_raw"](codes)[position], decoder(q.mean, raw=True), atol=1e-5)
+        assert torch.allclose(quantities["jacobians"][position][7], weight, atol=1e-6)
+        assert torch.allclose(quantities["gram"][position][7].float(), weight.T @ weight, atol=1e-5)
+        assert torch.allclose(quantities["information"][position][7].float(), weight.T @ weight, atol=1e-5)
+    assert quantities["beta"].tolist() == pytest.approx([0.001, 0.001, 0.01, 0.01])
+    assert quantities["history"]["variance"].shape == (4, 4, 2)
+    standardised = (quantities["samples"] - codes) / quantities["variance"].sqrt()
     assert 0.8 < standardised.std().item() < 1.2
 
 
@@ -94,7 +94,7 @@ def test_rows_go_straight_into_a_data_frame(population):
     assert set(row.versions) == {"axiswise", "numpy", "python", "torch"}
 
 
-def test_values_do_not_depend_on_the_company(population):
+def test_values_do_not_depend_on_the_other_members(population):
     alone = train([population.members[3]], SQUARE)
     for measure in (scores.mig, geometry.dto):
         together = evaluate(population, SQUARE, [measure], points=200)[3]["value"]
@@ -132,10 +132,10 @@ def test_a_metric_for_one_model_works_in_each(population):
     assert [row["value"] for row in rows] == pytest.approx([row["value"] for row in direct])
 
 
-def test_what_a_measure_may_ask_for_is_said(population):
+def test_the_error_names_what_a_measure_may_need(population):
     def wants(codes, moon): ...
 
-    with pytest.raises(AxiswiseError, match=r"Measure 'wants' asks for 'moon'. A measure may ask for x, factors"):
+    with pytest.raises(AxiswiseError, match=r"Measure 'wants' needs 'moon'. A measure may need x, factors"):
         evaluate(population, SQUARE, [wants])
 
     def scalar(codes):

@@ -1,6 +1,7 @@
-"""`explain` tells trained models from turned, broken and random ones, and says what it cannot conclude."""
+"""`explain` distinguishes trained models from rotated, broken and random ones, and names what it cannot conclude."""
 
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -19,8 +20,7 @@ from axiswise.distributions import (
     StudentT,
 )
 from axiswise.errors import AxiswiseError
-from axiswise.explanation import _findings as findings
-from axiswise.explanation._findings import random_rotations
+from axiswise.explanation._quantities import random_rotations
 from axiswise.models import rotate_latents
 from axiswise.numerics import normal, permutation
 
@@ -68,7 +68,7 @@ def linear(lengths, *, turn=0.0, noise=None):
     return encode, decode, z @ matrix.T + error
 
 
-def test_a_trained_model_is_told_from_chance(found):
+def test_a_trained_model_differs_from_chance(found):
     assert found["active"].value.estimate == 2
     assert found.arrays["order"].shape == (2,)
     assert found["orthogonality"].value.high < 0.05
@@ -183,13 +183,14 @@ def test_the_distance_from_the_prior_is_wassersteins():
     quantiles = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
     expected = np.mean([stats.wasserstein_distance(column, quantiles) for column in samples.T])
     assert found["aggregate"].value.estimate == pytest.approx(expected, abs=0.01)  # 65,536 draws stand for the prior
-    assert "is off the prior" in found["aggregate"].sentence
+    assert "does not fit the prior" in found["aggregate"].sentence
     exact = explain(encode, decode, x, likelihood=Gaussian())
-    assert "is on the prior" in exact["aggregate"].sentence
+    assert "fits the prior as well as draws of the prior do" in exact["aggregate"].sentence
 
 
-def test_latents_that_follow_principal_directions_are_told_from_those_that_do_not(monkeypatch):
-    monkeypatch.setattr(findings, "LOCAL_BATCHES", 3)  # a third of the time
+def test_latents_that_follow_principal_directions_are_distinguished_from_those_that_do_not(monkeypatch):
+    module = import_module("axiswise.explanation._quantities.local_directions")
+    monkeypatch.setattr(module, "LOCAL_BATCHES", 3)  # a third of the time
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(300, 3, generator=generator) * torch.tensor([30.0, 0.6, 0.02])
 
@@ -206,14 +207,14 @@ def test_latents_that_follow_principal_directions_are_told_from_those_that_do_no
     assert "are not shown to follow" in turned.sentence
 
 
-def test_information_is_the_logarithm_of_points_that_keep_apart():
+def test_information_is_the_logarithm_of_the_points_without_overlap():
     def encode(x):
         return 1000.0 * x, torch.full_like(x, -4.0)
 
     found = explain(encode, lambda z: z / 1000.0, X[:FEW], likelihood=Gaussian(SCALE))
     assert found["overlap"].value.estimate == pytest.approx(math.log(FEW), abs=1e-6)
     assert "hardly overlap" in found["overlap"].sentence
-    assert any("points keep apart" in limit for limit in found.limits)
+    assert any("points hardly overlap" in limit for limit in found.limits)
 
 
 def test_the_same_call_explains_the_same(trained, found):
@@ -225,7 +226,7 @@ def test_the_same_call_explains_the_same(trained, found):
     assert other["law"].value != found["law"].value
 
 
-def test_the_text_says_it_all(found):
+def test_the_text_has_every_finding(found):
     text = str(found)
     for finding in found.findings:
         assert finding.question in text
@@ -331,7 +332,7 @@ def test_other_priors_likelihoods_and_posteriors():
     assert same["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
 
 
-def test_doubts_are_said():
+def test_doubts_are_reported():
     encode, decode, x = linear([3.0, 1.0])
     few = explain(encode, decode, x[:20], likelihood=Gaussian())
     assert any(limit.startswith("20 points are few") for limit in few.limits)

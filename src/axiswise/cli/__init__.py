@@ -29,7 +29,7 @@ __all__ = ["Bars", "Lines", "add_command", "app", "interrupted", "main", "shown_
 
 COMMANDS = "axiswise.commands"
 ELSEWHERE = {"verify": "axiswise-papers", "gallery": "axiswise-papers", "bench": "axiswise-benchmarks"}
-FAILED, MISTAKE = 1, 2  # exit codes: a run failed; something the user can mend
+FAILED, MISTAKE = 1, 2  # exit codes: a run failed; something that the user can fix
 
 app = typer.Typer(
     help="Train populations of variational autoencoders, measure what each latent axis found, and explain why.",
@@ -40,7 +40,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.command()(theory.theory)
 app.command("list")(list_studies)
-app.command("score", short_help="Score codes against factors that lie in files.")(score)
+app.command("score", short_help="Score codes against factors in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
 app.command("explain", short_help="Explain the latents of your own model.")(explain)
@@ -53,52 +53,65 @@ def add_command(name: str, command: Any) -> None:
         name: What it is called.
         command: A function as typer takes it, or a ``typer.Typer``.
     """
+    _remove(name)
+    _add_to(app, name, command)
+
+
+def _remove(name: str) -> None:
     app.registered_commands[:] = [known for known in app.registered_commands if known.name != name]
     app.registered_groups[:] = [known for known in app.registered_groups if known.name != name]
+
+
+def _add_to(program: typer.Typer, name: str, command: Any) -> None:
     if isinstance(command, typer.Typer):
-        app.add_typer(command, name=name)
+        program.add_typer(command, name=name)
     else:
-        app.command(name, short_help=(inspect.getdoc(command) or "").partition("\n")[0])(command)
+        program.command(name, short_help=(inspect.getdoc(command) or "").partition("\n")[0])(command)
 
 
 def _add_installed() -> None:
-    """Adds the commands of other packages; one that is missing or broken says so when it is called."""
+    """Adds the commands of other packages. One that is missing or broken raises an error when it is called."""
     for name, package in ELSEWHERE.items():
-        add_command(
-            name, _unavailable(f"`axiswise {name}` is in the package {package}. Install it: pip install {package}.")
-        )
+        _add_unavailable(name, f"`axiswise {name}` is in the package {package}. Install it: pip install {package}.")
     for entry in entry_points(group=COMMANDS):
-        add_command(entry.name, _loaded(entry))
+        try:
+            add_command(entry.name, _loaded(entry))
+        except (Exception, SystemExit) as error:  # of somebody else's code, which must not break the other commands
+            message = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
+            _add_unavailable(entry.name, f"`axiswise {entry.name}` cannot be loaded from {entry.value}: {message}.")
 
 
 def _loaded(entry: EntryPoint) -> Any:
-    try:
-        return entry.load()
-    except Exception as error:  # somebody else's code may raise anything, and must not take the other commands with it
-        return _unavailable(
-            f"`axiswise {entry.name}` cannot be imported from {entry.value}: {type(error).__name__}: {error}."
-        )
+    """The command of an entry point, of which typer can read the signature."""
+    command = entry.load()
+    alone = typer.Typer()
+    _add_to(alone, entry.name, command)
+    typer.main.get_command(alone)
+    return command
 
 
-def _unavailable(reason: str) -> Any:
-    def unavailable(arguments: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+def _add_unavailable(name: str, reason: str) -> None:
+    """Adds a command that raises an error with the reason, whatever its arguments."""
+
+    def unavailable(context: typer.Context) -> None:
         raise AxiswiseError(reason)
 
-    unavailable.__doc__ = f"Not available: {reason}"
-    return unavailable
+    _remove(name)
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    app.command(name, short_help=f"Not available: {reason}", help=reason, context_settings=anything)(unavailable)
 
 
-def _version(asked: bool) -> bool:
-    if asked:
+def _version(requested: bool) -> bool:
+    if requested:
         typer.echo(f"axiswise {__version__}")
         raise typer.Exit
-    return asked
+    return requested
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options of the whole program."""

@@ -1,4 +1,4 @@
-"""What is said when work is interrupted that the same command resumes."""
+"""The message and exit code of work that was interrupted and that the same command resumes."""
 
 import shlex
 import sys
@@ -9,7 +9,7 @@ INTERRUPTED = 130  # exit code after SIGINT or SIGTERM
 
 
 def interrupted() -> typer.Exit:
-    """Says how to resume, and gives the exit to raise."""
+    """Prints how to resume, and returns the exit to raise."""
     command = shlex.join(["axiswise", *sys.argv[1:]])
     typer.echo(f"axiswise: interrupted; the same command resumes: {command}", err=True)
     return typer.Exit(INTERRUPTED)

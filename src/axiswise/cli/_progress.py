@@ -71,7 +71,7 @@ class Lines:
             self._log(f"  {self._title}: {share:.0f} %, {rate_of(self._done, now - self._began)}, {left:.0f} s left")
 
     def end(self) -> None:
-        """Nothing: the next line says what comes next."""
+        """Does nothing: the next line begins anew."""
 
 
 def shown_on(console: Console) -> Bars | Lines:
@@ -80,7 +80,7 @@ def shown_on(console: Console) -> Bars | Lines:
 
 
 def rate_of(units: float | int, seconds: float) -> str:
-    """A rate in words.
+    """A rate with its unit.
 
     Example:
         >>> rate_of(50_000.0, 10.0)

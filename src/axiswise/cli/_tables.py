@@ -1,4 +1,4 @@
-"""Arrays and tables from files: what a user of numpy or pandas has at hand."""
+"""Arrays and tables from files of numpy and pandas."""
 
 import zipfile
 import zlib
@@ -46,38 +46,38 @@ def _key(text: str) -> tuple[str, str | None]:
 
 
 def _npy(path: Path, key: str | None) -> Table:
-    held = _load(path)
-    if not isinstance(held, np.ndarray):
+    loaded = _load(path)
+    if not isinstance(loaded, np.ndarray):
         raise AxiswiseError(f"{path} holds several arrays. Call it .npz.")
-    return Table(path, _numeric(held, path), None)
+    return Table(path, _numeric(loaded, path), None)
 
 
 def _npz(path: Path, key: str | None) -> Table:
-    held = _load(path)
-    if isinstance(held, np.ndarray):
+    loaded = _load(path)
+    if isinstance(loaded, np.ndarray):
         raise AxiswiseError(f"{path} holds a single array. Call it .npy.")
-    keys = ", ".join(held) or "(none)"
-    if key is None and len(held) != 1:
+    keys = ", ".join(loaded) or "(none)"
+    if key is None and len(loaded) != 1:
         raise AxiswiseError(
             f"{path} must hold one array, or the one meant must be named: {path}:KEY. Got the keys {keys}."
         )
-    if key is not None and key not in held:
+    if key is not None and key not in loaded:
         raise AxiswiseError(f"{path} has the keys {keys}. Got {key!r}.")
-    return Table(path, _numeric(held[next(iter(held)) if key is None else key], path), None)
+    return Table(path, _numeric(loaded[next(iter(loaded)) if key is None else key], path), None)
 
 
 def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
-    """The arrays of a numpy file, without those that would have to be executed."""
+    """The arrays of a numpy file; Python objects, which would have to be executed, are refused."""
     try:
-        held = np.load(path, allow_pickle=False)
-        if isinstance(held, np.ndarray):
-            return held
-        with held:
-            return {name: held[name] for name in held.files}
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         raise AxiswiseError(
-            f"{path} is no whole file of numpy's, or it holds Python objects, which are not loaded. Save arrays of "
-            "numbers with numpy.save or numpy.savez."
+            f"{path} is not a complete file of numpy's, or it holds Python objects, which are not loaded. Save arrays "
+            "of numbers with numpy.save or numpy.savez."
         ) from error
 
 
@@ -109,7 +109,7 @@ def _csv(path: Path, key: str | None) -> Table:
 
 
 def _all_numbers(names: Iterable[Any]) -> bool:
-    """Whether a first line holds numbers where names are expected; 0, 1, 2, … are the names that pandas gives."""
+    """Whether a first line has numbers where names are expected; 0, 1, 2, … are the names that pandas gives."""
     try:
         [float(name) for name in names]
     except ValueError:

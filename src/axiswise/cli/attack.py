@@ -106,7 +106,7 @@ def attack(
 
 
 def _images(original: "FactorDataset", found: "Attack") -> "list[np.ndarray]":
-    """Some images, what the change adds to them, and what comes out."""
+    """Some images, what the change adds to them, and the sums."""
     from axiswise.data import manipulated
 
     index = original.sample(SHOWN)

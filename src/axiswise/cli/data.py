@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # both would import PyTorch
     from axiswise.data import FactorDataset
     from axiswise.data._sources import Source
 
-app = typer.Typer(help="List, fetch and look at datasets.", no_args_is_help=True)
+app = typer.Typer(help="List, fetch and show datasets.", no_args_is_help=True)
 
 PathOption = Annotated[Path | None, typer.Option("--path", help="The files of a dataset of your own.")]
 
@@ -64,15 +64,15 @@ def _files(parts: "Mapping[str, tuple[Source, Source]]") -> "tuple[Source, ...]"
 
 
 def named(name: str, path: Path | None) -> "FactorDataset":
-    """The dataset of that name, of the user's own files where it is made of such."""
+    """The dataset of that name, made from the user's own files where it needs them."""
     datasets = _datasets()
     if name not in datasets:
         raise AxiswiseError(f"Expected the name of a dataset ({', '.join(datasets)}). Got {name!r}.")
     entry = datasets[name]
     if path is None and entry.takes_path == "must":
-        raise AxiswiseError(f"The dataset {name} is made of files of your own. Say which with --path.")
+        raise AxiswiseError(f"The dataset {name} is made of files of your own. Name them with --path.")
     if path is not None and entry.takes_path == "no":
-        raise AxiswiseError(f"The dataset {name} has files of its own, so that it takes no --path. Got {path}.")
+        raise AxiswiseError(f"The dataset {name} has files of its own and takes no --path. Got {path}.")
     return entry.make() if path is None else entry.make(path)
 
 

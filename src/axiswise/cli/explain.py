@@ -1,4 +1,4 @@
-"""`axiswise explain`: the latents of anybody's model, from a function that returns it and a file of observations."""
+"""`axiswise explain`: the latents of any model, from a function that returns it and a file of observations."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,8 +30,8 @@ def explain(
     ] = None,
     beta: Annotated[str, typer.Option(help="Weight of the divergence in training, or unknown.")] = "1",
     points: Annotated[int, typer.Option(help="How many observations to use at most.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Decides which, and all else that is drawn.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Page of HTML to write.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides which, and all other random draws.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
 ) -> None:
     """Explain the latents of your own model: which are active, how orthogonal the decoder is and whether that is more
     than chance, whether the encoder obeys its law, and what each latent does. The function named is imported, from the
@@ -43,7 +43,7 @@ def explain(
     known, names = _factors(factors) if factors else (None, None)
     weight = _weight(beta)
     spread = _likelihood(likelihood)
-    encode, decode = _halves(factory)
+    encode, decode = _load_model(factory)
 
     import torch
 
@@ -66,7 +66,7 @@ def explain(
         typer.echo(f"\npage: {draw(explanation, out)}")
 
 
-def _halves(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _load_model(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Imports and calls the function, and takes encoder and decoder from what it returns."""
     from axiswise.studies import load_object
 
@@ -79,15 +79,15 @@ def _halves(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         raise AxiswiseError(
             f"Expected {name}() to return a model. Got {type(error).__name__}: {error}. It is called without arguments."
         ) from error
-    if isinstance(model, tuple | list) and len(model) == 2 and all(callable(half) for half in model):
+    if isinstance(model, tuple | list) and len(model) == 2 and all(map(callable, model)):
         return model[0], model[1]
-    halves = getattr(model, "encode", None), getattr(model, "decode", None)
-    if not all(callable(half) for half in halves):
+    encode, decode = getattr(model, "encode", None), getattr(model, "decode", None)
+    if not (callable(encode) and callable(decode)):
         raise AxiswiseError(
             f"Expected {name}() to return a pair (encode, decode), or an object with methods of these names. Got "
             f"{type(model).__name__}."
         )
-    return halves  # pyright: ignore[reportReturnType] (both were found callable)
+    return encode, decode
 
 
 def _observations(text: str) -> np.ndarray:
@@ -110,7 +110,7 @@ def _factors(text: str) -> tuple[np.ndarray, list[str] | None]:
 
 
 def _array(text: str) -> np.ndarray | dict[str, np.ndarray]:
-    """The array that a file holds, or its columns by name."""
+    """The array of a file, or its columns by name."""
     if ".safetensors" in text:
         return _safetensors(text)
     table = read_table(text)
@@ -126,13 +126,13 @@ def _safetensors(text: str) -> np.ndarray:
     if not path.is_file():
         raise AxiswiseError(f"Expected a file at {path}. There is {'a folder' if path.is_dir() else 'none'}.")
     try:
-        held = load_file(path)
+        tensors = load_file(path)
     except (SafetensorError, KeyError, OSError) as error:
         raise AxiswiseError(f"{path} cannot be read as safetensors of numbers ({error}).") from error
-    if key not in held and (key or len(held) != 1):
-        known = ", ".join(sorted(held))
+    if key not in tensors and (key or len(tensors) != 1):
+        known = ", ".join(sorted(tensors))
         raise AxiswiseError(f"Name one of the tensors of {path}, {path}:KEY, out of {known}. Got {key!r}.")
-    array = held[key] if key in held else next(iter(held.values()))
+    array = tensors[key] if key in tensors else next(iter(tensors.values()))
     if array.dtype.kind not in NUMBERS:
         raise AxiswiseError(f"{path} must hold real numbers. Got an array of type {array.dtype}.")
     return array
@@ -168,7 +168,7 @@ def _number(text: str) -> float | None:
 
 
 def _drawing() -> Callable[..., Path]:
-    """What draws the page, asked for before anything is computed."""
+    """The function that draws the page, imported before anything is computed."""
     try:
         from axiswise.report import page
     except ImportError as error:

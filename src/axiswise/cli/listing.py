@@ -1,6 +1,8 @@
-"""`axiswise list`: the studies, with what they cost, and what other packages list."""
+"""`axiswise list`: the studies with their costs, and the tables of other packages."""
 
 import inspect
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,16 +16,20 @@ LISTS = "axiswise.lists"  # entry points: functions that return the rows of a ta
 def list_studies(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write it to this file, too.")] = None,
 ) -> None:
-    """Show the studies that can be run and the claims that can be verified, with what they cost.
+    """Show the studies that can be run and the claims that can be verified, with their costs.
 
     Costs were measured at the default scale. What nobody has measured is a –, and a lower bound where parts are known.
+    Studies and tables of other packages that raise an error are left out, with a line on standard error.
     """
     from axiswise.records import write_json
     from axiswise.studies import all_studies, read_costs
 
-    found = all_studies()
-    tables = {"studies": [_study(name, study) for name, study in found.items()]}
-    tables |= {entry.name: entry.load()() for entry in entry_points(group=LISTS)}
+    found = all_studies(log=_warn)
+    studies = [_row(f"study {name}", partial(_study, name, study)) for name, study in found.items()]
+    tables = {"studies": [row for row in studies if row is not None]}
+    for entry in entry_points(group=LISTS):
+        rows = _row(f"table {entry.name}", lambda entry=entry: entry.load()())
+        tables |= {entry.name: rows} if rows is not None else {}
     for rows in tables.values():
         _print(rows)
     packages = dict.fromkeys(study.__module__.partition(".")[0] for study in found.values())
@@ -36,6 +42,21 @@ def list_studies(
             name: [{key: _plain(cell) for key, cell in row.items()} for row in rows] for name, rows in tables.items()
         }
         write_json(json_file, {"format": FORMAT, "measured": measured, **plain})
+
+
+def _row(name: str, make: Callable[[], Any]) -> Any:
+    """What `make` returns; None, with a line on standard error, where somebody else's code raises an error."""
+    from axiswise.studies import describe_error
+
+    try:
+        return make()
+    except Exception as error:  # it may be anything, and must not take the rest of the list with it
+        _warn(f"The {name} is left out: {describe_error(error)}.")
+        return None
+
+
+def _warn(line: str) -> None:
+    typer.echo(f"axiswise: {line}", err=True)
 
 
 def _study(name: str, study: Any) -> dict[str, Any]:
@@ -57,7 +78,7 @@ def _provenance(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    """Prints a table: what is not text to the right, the last column as long as it is."""
+    """Prints a table: numbers to the right, the last column at its own length."""
     if not rows:
         return
     texts = [[name if name != "cpu" and name != "gpu" else name.upper() for name in rows[0]]]

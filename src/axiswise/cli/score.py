@@ -1,4 +1,4 @@
-"""`axiswise score`: every score of codes and factors that lie in files."""
+"""`axiswise score`: every score of codes and factors in files."""
 
 import inspect
 import math
@@ -23,7 +23,7 @@ WIDE = 150  # columns of a table that goes to a file or a pipe
 SHOWN = 4  # members whose matrices are drawn
 
 
-class Given(NamedTuple):
+class Inputs(NamedTuple):
     """What was read: codes with members first, factors, and the names and kinds of both."""
 
     codes: np.ndarray
@@ -35,8 +35,8 @@ class Given(NamedTuple):
     notes: tuple[str, ...]
 
 
-class Outcome(NamedTuple):
-    """What one score said: numbers by name with an interval each, or the reason why there are none."""
+class ScoreResult(NamedTuple):
+    """One score: numbers by name with an interval each, or the reason why there are none."""
 
     name: str
     values: dict[str, list[float]]
@@ -54,7 +54,7 @@ def score(
     ],
     factors: Annotated[str, typer.Argument(help="Their factors (n, k), in any of these formats.")],
     scores: Annotated[
-        str | None, typer.Option(help="Names of scores, with commas between; all that suit if not given.")
+        str | None, typer.Option(help="Names of scores, separated by commas; all that apply if not given.")
     ] = None,
     kinds: Annotated[
         str | None, typer.Option(help="discrete, continuous or circular: one for all factors, or one for each.")
@@ -74,30 +74,30 @@ def score(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for heat maps of factors by latents (PNG).")] = None,
 ) -> None:
-    """Score codes against factors that lie in files. Integers and text are levels of a discrete factor, other numbers
-    are continuous, unless an option says otherwise. A population gives the mean over its members ± its 95 % Student t
-    interval. A score that cannot be computed is a line that says why.
+    """Score codes against factors in files. Integers and text are levels of a discrete factor, other numbers are
+    continuous, unless an option overrides that. A population gives the mean over its members ± its 95 % Student t
+    interval. A score that cannot be computed is a line with the reason.
     """
     chosen = _named(scores)
     draw = _drawing() if out else None
     named = {"discrete": discrete, "continuous": continuous, "circular": circular}
-    given = _given(codes, factors, test_codes, test_factors, kinds, named)
+    inputs = _read_inputs(codes, factors, test_codes, test_factors, kinds, named)
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDE)
-    for line in _about(given):
+    for line in _about(inputs):
         console.print(Text(line), soft_wrap=True)
-    outcomes = []
+    results = []
     for name, function in chosen.items():
         with console.status(f"{name} …"):  # on a terminal only
-            outcomes.append(_outcome(name, function, given, seed))
-    console.print(_grid(outcomes, len(given.codes)))
+            results.append(_compute(name, function, inputs, seed))
+    console.print(_grid(results, len(inputs.codes)))
     if json_file:
         from axiswise.records import write_json
 
-        write_json(json_file, _form(given, outcomes, codes, factors, seed))
+        write_json(json_file, _form(inputs, results, codes, factors, seed))
     if out and draw:
-        for picture in _pictures(given, outcomes, out, draw):
+        for picture in _pictures(inputs, results, out, draw):
             console.print(Text(f"picture: {picture}"))
 
 
@@ -110,15 +110,15 @@ def catalogue() -> dict[str, Callable[..., Any]]:
 
 
 def _named(names: str | None) -> dict[str, Callable[..., Any]]:
-    """The scores asked for; by default those that need nothing but codes and factors."""
+    """The scores of these names; by default those that need nothing but codes and factors."""
     known = catalogue()
     if names is None:
         return {name: function for name, function in known.items() if not _lacks(function)}
-    asked = _list(names)
-    unknown = [name for name in asked if name not in known]
-    if unknown or not asked:
+    chosen = _list(names)
+    unknown = [name for name in chosen if name not in known]
+    if unknown or not chosen:
         raise AxiswiseError(f"--scores must name some of {', '.join(known)}. Got {', '.join(unknown) or 'nothing'}.")
-    return {name: known[name] for name in asked}
+    return {name: known[name] for name in chosen}
 
 
 def _lacks(function: Callable[..., Any]) -> list[str]:
@@ -131,15 +131,15 @@ def _list(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
-def _given(
+def _read_inputs(
     codes: str,
     factors: str,
     test_codes: str | None,
     test_factors: str | None,
     kinds: str | None,
     named: Mapping[str, str | None],
-) -> Given:
-    """Reads the files and refuses what no score can be computed from: what fails later is the score's own reason."""
+) -> Inputs:
+    """Reads the files, and refuses what no score can be computed from."""
     from axiswise.scores import as_codes, as_factors
 
     if (test_codes is None) != (test_factors is None):
@@ -164,7 +164,7 @@ def _given(
     notes += _doubts(columns[0], found, pairs[0][0], kinds, named)
     test = pairs[1] if len(pairs) > 1 else None
     train, values = pairs[0]
-    return Given(train, values, test, found, tuple(columns[0]), names, tuple(notes))
+    return Inputs(train, values, test, found, tuple(columns[0]), names, tuple(notes))
 
 
 def _codes(table: Table) -> np.ndarray:
@@ -199,8 +199,9 @@ def _factor_columns(tables: Sequence[Table]) -> tuple[list[dict[str, np.ndarray]
                 parts, np.split(numbers, np.cumsum([len(part[name]) for part in parts])[:-1]), strict=True
             ):
                 part[name] = own
-            told = ", ".join(f"{place} {level}" for place, level in enumerate(levels[:6]))
-            notes.append(f"{name}: text, numbered as {len(levels)} levels ({told}{', …' if len(levels) > 6 else ''})")
+            first_levels = ", ".join(f"{place} {level}" for place, level in enumerate(levels[:6]))
+            rest = ", …" if len(levels) > 6 else ""
+            notes.append(f"{name}: text, numbered as {len(levels)} levels ({first_levels}{rest})")
     return parts, notes
 
 
@@ -259,13 +260,13 @@ def _doubts(
     kinds: str | None,
     named: Mapping[str, str | None],
 ) -> list[str]:
-    """What was read as it stands, but may have been meant otherwise."""
+    """What may have been meant otherwise than it was read."""
     notes = []
-    said = {name for names in named.values() for name in _list(names)}
+    explicit = {name for names in named.values() for name in _list(names)}
     whole = [
         name
         for (name, column), kind in zip(columns.items(), found, strict=True)
-        if kind == "continuous" and not kinds and name not in said and (column == np.floor(column)).all()
+        if kind == "continuous" and not kinds and name not in explicit and (column == np.floor(column)).all()
     ]
     if whole:
         flag = f"--discrete '{','.join(whole)}'"
@@ -277,37 +278,37 @@ def _doubts(
     return notes
 
 
-def _about(given: Given) -> list[str]:
-    members, samples, latents = given.codes.shape
-    who = f"{members} members, " if members > 1 else ""
-    held = f", {given.test[0].shape[-2]:,} more to test on" if given.test else ""
-    kinds = zip(given.factor_names, given.kinds, given.factors.T, strict=True)
-    told = (
+def _about(inputs: Inputs) -> list[str]:
+    members, samples, latents = inputs.codes.shape
+    population = f"{members} members, " if members > 1 else ""
+    test = f", {inputs.test[0].shape[-2]:,} more to test on" if inputs.test else ""
+    kinds = zip(inputs.factor_names, inputs.kinds, inputs.factors.T, strict=True)
+    factors = (
         f"{name} ({kind}, {len(np.unique(column))} values)" if kind == "discrete" else f"{name} ({kind})"
         for name, kind, column in kinds
     )
-    lines = [f"{who}{samples:,} samples{held}, {latents} latents, factors: {', '.join(told)}"]
-    return lines + [f"note: {note}" for note in given.notes]
+    lines = [f"{population}{samples:,} samples{test}, {latents} latents, factors: {', '.join(factors)}"]
+    return lines + [f"note: {note}" for note in inputs.notes]
 
 
-def _outcome(name: str, function: Callable[..., Any], given: Given, seed: int) -> Outcome:
-    """Computes one score of all members, or says why it cannot be."""
+def _compute(name: str, function: Callable[..., Any], inputs: Inputs, seed: int) -> ScoreResult:
+    """Computes one score of all members, or gives the reason why it cannot."""
     from axiswise.scores import as_factors, declaration
     from axiswise.statistics import mean_interval
 
     declared = declaration(function)
     chance = declared.chance if declared else None
     if callable(chance):
-        read = as_factors(given.factors, len(given.factors), given.kinds)
-        sizes = [len(np.unique(column)) for column in given.factors.T]
-        chance = chance(sizes, given.codes.shape[-1]) if read.levelled.all() else None
-    empty = Outcome(name, {}, {}, chance, declared.best if declared else None, {}, {}, None)
+        read = as_factors(inputs.factors, len(inputs.factors), inputs.kinds)
+        sizes = [len(np.unique(column)) for column in inputs.factors.T]
+        chance = chance(sizes, inputs.codes.shape[-1]) if read.levelled.all() else None
+    empty = ScoreResult(name, {}, {}, chance, declared.best if declared else None, {}, {}, None)
     if lacking := _lacks(function):
         return empty._replace(reason=f"needs {', '.join(lacking)} besides codes and factors: use it from Python")
-    offered = {**given._asdict(), "seed": seed}
-    asked = inspect.signature(function).parameters
+    available = {**inputs._asdict(), "seed": seed}
+    parameters = inspect.signature(function).parameters
     try:
-        result = function(**{key: value for key, value in offered.items() if key in asked and value is not None})
+        result = function(**{key: value for key, value in available.items() if key in parameters and value is not None})
     except AxiswiseError as error:
         return empty._replace(reason=str(error))
     hints = get_type_hints(type(result))
@@ -324,32 +325,32 @@ def _outcome(name: str, function: Callable[..., Any], given: Given, seed: int) -
 
 
 def _setting(value: Any) -> bool:
-    """Whether a field says how a score was made rather than what it found."""
+    """Whether a field is a setting of a score rather than a result."""
     plain = str | int | float | None
     return isinstance(value, plain) or (isinstance(value, tuple) and all(isinstance(part, plain) for part in value))
 
 
-def _grid(outcomes: Sequence[Outcome], members: int) -> Grid:
+def _grid(results: Sequence[ScoreResult], members: int) -> Grid:
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     grid.add_column("score", no_wrap=True)
     grid.add_column(f"mean ± 95 % of {members}" if members > 1 else "value", justify="right", no_wrap=True)
     for heading in ("chance", "best"):
         grid.add_column(heading, justify="right", no_wrap=True)
     grid.add_column("how")
-    for outcome in outcomes:
-        if outcome.reason is not None:
-            grid.add_row(outcome.name, "–", *_ends(outcome), Text(outcome.reason, style="italic"))
+    for result in results:
+        if result.reason is not None:
+            grid.add_row(result.name, "–", *_ends(result), Text(result.reason, style="italic"))
             continue
-        for place, (field, interval) in enumerate(outcome.intervals.items()):
+        for place, (field, interval) in enumerate(result.intervals.items()):
             if place == 0:
-                grid.add_row(outcome.name, _number(interval), *_ends(outcome), Text(_how(outcome.settings)))
+                grid.add_row(result.name, _number(interval), *_ends(result), Text(_how(result.settings)))
             else:
                 grid.add_row(f"  {field.replace('_', ' ')}", _number(interval), "", "", "")
     return grid
 
 
-def _ends(outcome: Outcome) -> tuple[str, str]:
-    chance, best = ("–" if value is None else f"{value:.3f}" for value in (outcome.chance, outcome.best))
+def _ends(result: ScoreResult) -> tuple[str, str]:
+    chance, best = ("–" if value is None else f"{value:.3f}" for value in (result.chance, result.best))
     return chance, best
 
 
@@ -377,28 +378,28 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def _form(given: Given, outcomes: Sequence[Outcome], codes: str, factors: str, seed: int) -> dict[str, Any]:
+def _form(inputs: Inputs, results: Sequence[ScoreResult], codes: str, factors: str, seed: int) -> dict[str, Any]:
     from axiswise.records import versions
 
     rows = [
         {
-            "score": outcome.name,
-            "value": outcome.intervals["score"].estimate if outcome.intervals else None,
-            "values": outcome.values,
-            "intervals": {field: interval._asdict() for field, interval in outcome.intervals.items()},
-            "reason": outcome.reason,
-            "chance": outcome.chance,
-            "best": outcome.best,
-            "settings": outcome.settings,
-            "detail": outcome.detail,
+            "score": result.name,
+            "value": result.intervals["score"].estimate if result.intervals else None,
+            "values": result.values,
+            "intervals": {field: interval._asdict() for field, interval in result.intervals.items()},
+            "reason": result.reason,
+            "chance": result.chance,
+            "best": result.best,
+            "settings": result.settings,
+            "detail": result.detail,
         }
-        for outcome in outcomes
+        for result in results
     ]
-    about = {"format": "axiswise-scores-1", "codes": codes, "factors": factors, "members": len(given.codes)}
-    names = {"factor_names": given.factor_names, "latent_names": given.latent_names, "kinds": given.kinds}
-    samples = {"samples": given.codes.shape[-2], "test_samples": given.test[0].shape[-2] if given.test else None}
+    about = {"format": "axiswise-scores-1", "codes": codes, "factors": factors, "members": len(inputs.codes)}
+    names = {"factor_names": inputs.factor_names, "latent_names": inputs.latent_names, "kinds": inputs.kinds}
+    samples = {"samples": inputs.codes.shape[-2], "test_samples": inputs.test[0].shape[-2] if inputs.test else None}
     return _json(
-        {**about, **samples, **names, "seed": seed, "notes": given.notes, "versions": versions(), "rows": rows}
+        {**about, **samples, **names, "seed": seed, "notes": inputs.notes, "versions": versions(), "rows": rows}
     )
 
 
@@ -414,7 +415,7 @@ def _json(value: Any) -> Any:
 
 
 def _drawing() -> Callable[..., Path]:
-    """What draws heat maps, asked for before anything is computed."""
+    """The function that draws heat maps, imported before anything is computed."""
     try:
         from axiswise.report import heat_map_sheet
     except ImportError as error:
@@ -422,17 +423,17 @@ def _drawing() -> Callable[..., Path]:
     return heat_map_sheet
 
 
-def _pictures(given: Given, outcomes: Sequence[Outcome], out: Path, draw: Callable[..., Path]) -> list[Path]:
-    """Draws what knows which factor: mutual information, always, and the importances of DCI where computed."""
+def _pictures(inputs: Inputs, results: Sequence[ScoreResult], out: Path, draw: Callable[..., Path]) -> list[Path]:
+    """Draws matrices of factors by latents: mutual information, and the importances of DCI where computed."""
     from axiswise.scores import mig
 
-    found = mig(given.codes, given.factors, kinds=given.kinds)
+    found = mig(inputs.codes, inputs.factors, kinds=inputs.kinds)
     with np.errstate(invalid="ignore"):
         shares = found.information / found.entropies[:, None]
     matrices: list[tuple[str, Any, str, float | None]] = [
         ("information", shares, "mutual information, as a share of the factor's entropy", 1.0)
     ]
-    importance = next((one.detail["importance"] for one in outcomes if one.name == "dci" and one.detail), None)
+    importance = next((one.detail["importance"] for one in results if one.name == "dci" and one.detail), None)
     if importance is not None:
         quantity = "importance of the latent in the prediction of the factor (DCI)"
         matrices.append(("importance", np.swapaxes(importance, -2, -1), quantity, 1.0))
@@ -446,8 +447,8 @@ def _pictures(given: Given, outcomes: Sequence[Outcome], out: Path, draw: Callab
         draw(
             [np.asarray(stack)[member] for member in shown],
             path,
-            factors=given.factor_names,
-            latents=given.latent_names,
+            factors=inputs.factor_names,
+            latents=inputs.latent_names,
             quantity=quantity,
             titles=titles,
             top=top,

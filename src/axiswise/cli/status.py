@@ -1,4 +1,4 @@
-"""`axiswise status`: what of a run or study is done, on its way, waiting or failed, read from its folder alone."""
+"""`axiswise status`: what of a run or study is done, in training, waiting or failed, read from its folder alone."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,19 @@ import typer
 from axiswise.errors import AxiswiseError
 
 FORMAT = "axiswise-status-1"
-# The names of the formats, which the modules that write them have too: those import PyTorch, and this shall be quick.
+# Names of formats. The modules that write them have these names, too, but import PyTorch, which is slow.
 STUDY, RUN, MEMBER, COHORT = "axiswise-study-1", "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1"
 LOCK = ".lock"
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """Members on their way together.
+    """Members that are trained together and are not finished.
 
     Arguments:
-        members: How many of those that are wanted.
-        step: Steps taken when the state was saved last.
-        steps: Steps there are.
+        members: How many there are, of the planned ones.
+        step: Steps taken when the state was last saved.
+        steps: All steps.
         saved: When that was, in seconds since 1970.
     """
 
@@ -35,19 +35,19 @@ class Cohort:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """What of a run is where.
+    """The state of a run. The names of the fields are those of the JSON file.
 
     Arguments:
         run: Its name.
-        state: "measured", "running", "failed", "skipped", "waiting", "stopped" (begun, but nobody works on it) or
+        state: "measured", "running", "failed", "skipped", "waiting", "stopped" (begun, but no process is running) or
             "trained" (all members are done, but not everything is measured).
-        members: How many are wanted.
-        done: How many are finished.
-        diverged: How many of these diverged.
-        on_their_way: Cohorts of which a state is saved.
-        waiting: How many members have not begun, or not been saved yet.
-        measured: Rows there are, of those that are wanted; None where nobody says what is wanted.
-        wanted: Rows that are wanted.
+        members: Planned members.
+        done: Members that are finished.
+        diverged: Members of these that diverged.
+        on_their_way: Unfinished cohorts whose state is saved.
+        waiting: Members that have not begun, or whose state is not saved yet.
+        measured: Rows there are, of the planned ones.
+        wanted: Planned rows; None where no plan is known.
         reasons: Why it was skipped or failed, or which files cannot be read.
     """
 
@@ -67,7 +67,7 @@ def status(
     folder: Annotated[Path, typer.Argument(help="A run or study folder.")],
     json_file: Annotated[Path | None, typer.Option("--json", help="Write it to this file, too.")] = None,
 ) -> None:
-    """Show what of a run or study is done, on its way, waiting or failed, also while it is running."""
+    """Show what of a run or study is done, in training, waiting or failed, also while it is running."""
     from axiswise.records import write_json
 
     title, runs, resume = _study(folder) if (folder / "study.json").is_file() else _lone_run(folder)
@@ -79,7 +79,7 @@ def status(
 
 
 def _study(folder: Path) -> tuple[str, list[RunStatus], str | None]:
-    """Title, runs and the command that goes on, of a study folder."""
+    """Title and runs of a study folder, and the command that resumes it."""
     from axiswise.records import is_locked, read_json
 
     about = read_json(folder / "study.json", STUDY)
@@ -87,17 +87,17 @@ def _study(folder: Path) -> tuple[str, list[RunStatus], str | None]:
     planned = about.get("planned") or {name: {} for name in about.get("runs", [])}
     runs = [_run(name, folder / name, plan, about, alive=alive) for name, plan in planned.items()]
     counts = {state: sum(run.state == state for run in runs) for state in dict.fromkeys(run.state for run in runs)}
-    told = ", ".join(f"{count} {state}" for state, count in counts.items())
+    states = ", ".join(f"{count} {state}" for state, count in counts.items())
     title = f"study {about.get('study')} at scale {about.get('scale')}: {len(runs)} runs" + (
-        f", {told}" if told else ""
+        f", {states}" if states else ""
     )
-    title += "; a process is at work" if alive else ""
+    title += "; a process is running" if alive else ""
     through = alive or all(run.state in ("measured", "skipped") for run in runs)
     return title, runs, None if through else f"{about.get('command')} --out {folder}"
 
 
 def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
-    """The same of a run folder. What is wanted of it stands in no file, only in the call that made it."""
+    """The same of a run folder. Its plan is in no file, only in the call that made it."""
     from axiswise.records import is_locked, read_json
 
     if not (folder / "run.json").is_file():
@@ -118,11 +118,11 @@ def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
 
 
 def _run(name: str, folder: Path, plan: Mapping[str, Any], about: Mapping[str, Any], *, alive: bool) -> RunStatus:
-    """What of one run is where."""
-    wanted = set(plan.get("members", ()))
-    ended, unread = _members(folder, wanted)
-    cohorts, begun, more = _cohorts(folder, wanted, set(ended))
-    members = len(wanted) if plan else len(ended) + len(begun)
+    """The state of one run."""
+    planned = set(plan.get("members", ()))
+    ended, unread = _members(folder, planned)
+    cohorts, begun, more = _cohorts(folder, planned, set(ended))
+    members = len(planned) if plan else len(ended) + len(begun)
     rows, pairs = _measured(folder, plan)
     skipped, failures = about.get("skipped", {}).get(name), about.get("failed", {}).get(name, [])
     reasons = [*([skipped] if skipped else []), *(_reason(failure) for failure in failures), *unread, *more]
@@ -148,13 +148,13 @@ def _run(name: str, folder: Path, plan: Mapping[str, Any], about: Mapping[str, A
     )
 
 
-def _members(folder: Path, wanted: set[str]) -> tuple[dict[str, str], list[str]]:
+def _members(folder: Path, planned: set[str]) -> tuple[dict[str, str], list[str]]:
     """How each finished member ended, by address, and what cannot be read; all of them if none are named."""
     from axiswise.records import read_about
 
     ended, unread = {}, []
     for path in sorted((folder / "members").glob("*.safetensors")):
-        if not wanted or path.stem in wanted:
+        if not planned or path.stem in planned:
             try:
                 ended[path.stem] = read_about(path, MEMBER)["status"]
             except AxiswiseError as error:
@@ -162,8 +162,8 @@ def _members(folder: Path, wanted: set[str]) -> tuple[dict[str, str], list[str]]
     return ended, unread
 
 
-def _cohorts(folder: Path, wanted: set[str], done: set[str]) -> tuple[tuple[Cohort, ...], set[str], list[str]]:
-    """Cohorts on their way, which members are, and what cannot be read."""
+def _cohorts(folder: Path, planned: set[str], done: set[str]) -> tuple[tuple[Cohort, ...], set[str], list[str]]:
+    """Unfinished cohorts, their members, and what cannot be read."""
     from axiswise.records import address, read_about
 
     cohorts, begun, unread = [], set(), []
@@ -171,11 +171,11 @@ def _cohorts(folder: Path, wanted: set[str], done: set[str]) -> tuple[tuple[Coho
         try:
             saved, about = path.stat().st_mtime, read_about(path, COHORT)
         except (AxiswiseError, FileNotFoundError) as error:
-            if path.exists():  # else its members were finished while we looked
+            if path.exists():  # else its members were finished in the meantime
                 unread.append(str(error))
             continue
         own = {address(form) for form in about["members"]} - done
-        own = own & wanted if wanted else own
+        own = own & planned if planned else own
         if own:
             begun |= own
             cohorts.append(Cohort(len(own), about["step"], about["members"][0]["steps"], saved))
@@ -183,7 +183,7 @@ def _cohorts(folder: Path, wanted: set[str], done: set[str]) -> tuple[tuple[Coho
 
 
 def _measured(folder: Path, plan: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Pairs of member and measure that have a row, and how many are wanted."""
+    """Pairs of member and measure that have a row, and how many are planned."""
     from axiswise.records import read_rows, records_file
 
     path = records_file(folder)
@@ -200,8 +200,8 @@ def _reason(failure: Mapping[str, Any]) -> str:
 
 
 def _table(runs: Sequence[RunStatus], now: float) -> list[str]:
-    """A line for each run, and beneath it its cohorts on their way and its reasons."""
-    head = ("run", "state", "members", "done", "on their way", "waiting", "rows")
+    """A line for each run, and beneath it its unfinished cohorts and its reasons."""
+    head = ("run", "state", "members", "done", "in training", "waiting", "rows")
     cells = [head, *(_cells(run) for run in runs)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     lines = []
@@ -210,23 +210,23 @@ def _table(runs: Sequence[RunStatus], now: float) -> list[str]:
         texts += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
         lines.append("  " + "  ".join(texts).rstrip())
         if run:
-            lines += [f"    {_way(cohort, now)}" for cohort in run.on_their_way]
+            lines += [f"    {_position(cohort, now)}" for cohort in run.on_their_way]
             lines += [f"    {run.diverged} of the members that are done diverged"] if run.diverged else []
             lines += [f"    {reason}" for reason in run.reasons]
     return lines
 
 
 def _cells(run: RunStatus) -> tuple[str, ...]:
-    way = sum(cohort.members for cohort in run.on_their_way)
+    unfinished = sum(cohort.members for cohort in run.on_their_way)
     rows = f"{run.measured} of {run.wanted}" if run.wanted is not None else str(run.measured)
-    return run.run, run.state, str(run.members), str(run.done), str(way), str(run.waiting), rows
+    return run.run, run.state, str(run.members), str(run.done), str(unfinished), str(run.waiting), rows
 
 
-def _way(cohort: Cohort, now: float) -> str:
-    """Where a cohort stands, in words.
+def _position(cohort: Cohort, now: float) -> str:
+    """The step that a cohort has reached.
 
     Example:
-        >>> _way(Cohort(10, 3400, 6000, saved=100.0), now=160.0)
+        >>> _position(Cohort(10, 3400, 6000, saved=100.0), now=160.0)
         '10 members at step 3,400 of 6,000, saved 1 min ago'
     """
     seconds = max(0, round(now - cohort.saved))

@@ -1,4 +1,4 @@
-"""`axiswise theory`: the exact optimum of a linear β-VAE, as β goes on."""
+"""`axiswise theory`: the exact optimum of a linear β-VAE as a function of β."""
 
 import shlex
 import sys
@@ -87,7 +87,7 @@ def _matrix(path: Path | None, dimension: int | None, latents: int | None) -> "T
         return 0.5 + 0.5 * torch.eye(rows, columns, dtype=torch.float64)
     if dimension is not None or latents is not None:
         raise AxiswiseError(
-            "--mixing says how many dimensions and latents there are. Leave out --dimension, --latents."
+            "--mixing determines the numbers of dimensions and latents. Leave out --dimension, --latents."
         )
     if path.suffix not in (".npy", ".csv"):
         raise AxiswiseError(f"--mixing must name a .npy or a .csv file. Got {path}.")
@@ -104,7 +104,7 @@ def _matrix(path: Path | None, dimension: int | None, latents: int | None) -> "T
 
 
 def _values(text: str | None, last: float) -> "Tensor":
-    """The values of β asked for; by default from 0.1 to well past where the last latent is off."""
+    """The values of β; by default from 0.1 to well past where the last latent is off."""
     import torch
 
     def number(part: str) -> float:

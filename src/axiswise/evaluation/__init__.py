@@ -1,4 +1,4 @@
-"""What measures need, computed once for every member; records of what they found."""
+"""Measures of trained members: the quantities that they need, computed once, and rows of results."""
 
 from axiswise.evaluation._arrays import store_arrays
 from axiswise.evaluation.evaluate import Measure, each, evaluate, name_of

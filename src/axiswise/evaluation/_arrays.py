@@ -1,4 +1,4 @@
-"""Arrays that a report draws, stored beside the rows: codes, reconstructions, traversals and histories."""
+"""Arrays that a report draws, stored with the rows: codes, reconstructions, traversals and histories."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def store_arrays(population: Population, dataset: FactorDataset, out: str | Path
     """Writes what a report draws into ``arrays/`` of a run folder.
 
     Every member's history; for vectors, its codes of a thousand points; for images, its reconstructions of ten and a
-    traversal of every latent from the code of one image, the others held fixed.
+    traversal of every latent from the code of one image, the others fixed.
 
     Arguments:
         population: The members; diverged ones have a history only.

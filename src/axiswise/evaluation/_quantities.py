@@ -1,4 +1,4 @@
-"""What measures may ask for, each computed once for all members of a group."""
+"""The quantities that measures need, each computed once for all members of a group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class History(dict[str, np.ndarray]):
 
 @dataclass(frozen=True)
 class Quantities:
-    """What measures ask for by the names of their parameters. Member axis first, unless all members share it.
+    """What measures need, by the names of their parameters. Member axis first, unless all members share it.
 
     Arguments:
         group: The members.
@@ -99,7 +99,7 @@ class Quantities:
         return self.group.decode(z)
 
     def decode_raw(self, z: Float[Tensor, "p n z"]) -> Float[Tensor, "p n ..."]:
-        """The decoder's output, of which the likelihood says what it means: logits, say."""
+        """The decoder's output, which the likelihood interprets, such as logits."""
         return self.group.decode(z, raw=True)
 
     @cached_property
@@ -175,8 +175,8 @@ class Quantities:
         return getattr(self, name)
 
 
-OFFERED = (
+AVAILABLE = (
     *("x", "factors", "kinds", "codes", "samples", "variance", "kl", "posterior", "decode", "decode_raw"),
     *("jacobians", "gram", "information", "prior", "likelihood", "beta", "history"),
 )
-"""The names a measure's parameters may have."""
+"""The names that a measure's parameters may have."""

@@ -14,7 +14,7 @@ import torch
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation._arrays import store_arrays
-from axiswise.evaluation._quantities import OFFERED, Quantities
+from axiswise.evaluation._quantities import AVAILABLE, Quantities
 from axiswise.numerics import permutation, repeatable
 from axiswise.population import Group, Population, RunFolder, Trained
 from axiswise.records import append_rows, versions
@@ -36,17 +36,18 @@ def evaluate(
 ) -> list[Row]:
     """Computes measures for every member and returns a row for each pair, ready for ``pandas.DataFrame``.
 
-    A measure is any function. The names of its parameters are what it asks for, of: `x`, `factors`, `kinds`, `codes`
-    (posterior means), `samples`, `variance`, `kl`, `posterior`, `decode` (E[x | z]), `decode_raw` (the decoder's own
-    output), `jacobians`, `gram` (JᵀJ), `information` (Fisher's, of the latents), `prior`, `likelihood`, `beta`,
-    `history`. Each is computed once for all members and passed with the member axis first; what all members share (`x`,
-    `factors`) has no member axis. Parameters with a default that are not in that list are settings; fix them with
-    `functools.partial`. The result has one value a member: an array or list of that length, or a named tuple whose
-    first field is the value and whose other fields are kept as detail. Wrap a function written for one model in `each`.
+    A measure is any function. The names of its parameters are the quantities it needs, of: `x`, `factors`, `kinds`,
+    `codes` (posterior means), `samples`, `variance`, `kl`, `posterior`, `decode` (E[x | z]), `decode_raw` (the
+    decoder's own output), `jacobians`, `gram` (JᵀJ), `information` (Fisher's, of the latents), `prior`, `likelihood`,
+    `beta`, `history`. Each is computed once for all members and passed with the member axis first; what all members
+    share (`x`, `factors`) has no member axis. Parameters with a default that are not in that list are settings; fix
+    them with `functools.partial`. The result has one value a member: an array or list of that length, or a named tuple
+    whose first field is the value and whose other fields become detail. Wrap a function written for one model in
+    `each`.
 
     Jacobians are taken at the codes of as many points as memory allows, and codes, variances and samples are cut to
-    these in a measure that asks for them. One that takes `gram` or `information` in place of `jacobians` is given
-    those, at ten times as many points, and None for the Jacobians.
+    these in a measure that needs them. One that takes `gram` or `information` in place of `jacobians` gets those, at
+    ten times as many points, and None for the Jacobians.
 
     What a member cannot give (a diverged one gives nothing, one without decoder no Jacobians, codes without noise no
     density) is a row with the reason, and so is a measure that raises :class:`~axiswise.errors.NotDefined`.
@@ -73,23 +74,23 @@ def evaluate(
     """
     if points < 1:
         raise AxiswiseError(f"`points` must be at least 1. Got {points}.")
-    wanted = [_asks(measure) for measure in measures]
+    needs = [_needs(measure) for measure in measures]
     chosen = permutation(seed, "evaluation", len(dataset))[:points]
     settings = {"points": len(chosen), "points_seed": seed, "versions": versions(), "device": str(dataset.device)}
     rows: list[tuple[int, int, Row]] = []
     for group in _alike(population):
         quantities = Quantities(group, dataset, chosen.to(dataset.device))
-        for order, asked in enumerate(wanted):
+        for order, needed in enumerate(needs):
             began = time.perf_counter()
-            outcomes = _measure(asked, quantities)
-            seconds = round((time.perf_counter() - began) / len(outcomes), 6)
-            for position, trained, outcome in zip(group.positions, group.trained, outcomes, strict=True):
-                about = {**describe_member(trained, dataset), "measure": asked.name, **outcome._asdict()}
+            results = _measure(needed, quantities)
+            seconds = round((time.perf_counter() - began) / len(results), 6)
+            for position, trained, result in zip(group.positions, group.trained, results, strict=True):
+                about = {**describe_member(trained, dataset), "measure": needed.name, **result._asdict()}
                 rows.append((order, position, {**about, **settings, "seconds": seconds}))
     ordered = [row for _, _, row in sorted(rows, key=lambda entry: entry[:2])]
     if out is not None:
         if any(trained.external for trained in population.trained):
-            # Models that were trained elsewhere have no run folder yet, which a report begins with.
+            # Models that were trained elsewhere have no run folder yet, which a report needs.
             folder = RunFolder(Path(out))
             with folder.locked():
                 folder.open(dataset.identity, "their own")
@@ -141,9 +142,9 @@ def name_of(measure: Measure) -> str:
 
 
 def describe_member(trained: Trained, dataset: FactorDataset) -> Row:
-    """The columns that say which member a row is about and what it was measured on."""
+    """The columns that identify a row's member and what it was measured on."""
     member = trained.member
-    known = not trained.external  # how a model that was trained elsewhere was trained, nobody knows
+    known = not trained.external  # the settings of a model that was trained elsewhere are unknown
     return {
         "member": member.address,
         "dataset": dataset.name,
@@ -168,36 +169,36 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {name: repr(value) if isinstance(value, Schedule) else value for name, value in values.items()}
 
 
-class Asked(NamedTuple):
+class Needs(NamedTuple):
     """A measure, its name, and which quantities it needs and can do without."""
 
     measure: Measure
     name: str
-    needed: tuple[str, ...]
+    required: tuple[str, ...]
     optional: tuple[str, ...]
 
 
-class Outcome(NamedTuple):
-    """What a measure found for one member."""
+class MeasureResult(NamedTuple):
+    """A measure of one member: its value, or the reason why it has none. The fields are columns of a row."""
 
     value: float | None
     reason: str | None
     detail: dict[str, Any]
 
 
-def _asks(measure: Measure) -> Asked:
-    """Reads from a measure's signature what it asks for."""
-    needed, optional = [], []
+def _needs(measure: Measure) -> Needs:
+    """Reads from a measure's signature which quantities it needs."""
+    required, optional = [], []
     for name, parameter in inspect.signature(measure).parameters.items():
-        required = parameter.default is parameter.empty
-        if name in OFFERED:
-            (needed if required else optional).append(name)
-        elif required:
+        without_default = parameter.default is parameter.empty
+        if name in AVAILABLE:
+            (required if without_default else optional).append(name)
+        elif without_default:
             raise AxiswiseError(
-                f"Measure {name_of(measure)!r} asks for {name!r}. A measure may ask for {', '.join(OFFERED)}; "
+                f"Measure {name_of(measure)!r} needs {name!r}. A measure may need {', '.join(AVAILABLE)}; "
                 "fix other parameters with functools.partial."
             )
-    return Asked(measure, name_of(measure), tuple(needed), tuple(optional))
+    return Needs(measure, name_of(measure), tuple(required), tuple(optional))
 
 
 def _alike(population: Population) -> list[Group]:
@@ -214,46 +215,47 @@ def _alike(population: Population) -> list[Group]:
     return alike
 
 
-def _measure(asked: Asked, quantities: Quantities) -> list[Outcome]:
-    """The outcomes of one measure for all members of a group."""
+def _measure(needs: Needs, quantities: Quantities) -> list[MeasureResult]:
+    """The results of one measure for all members of a group."""
     members = quantities.group.trained
     if members[0].status != "trained":
-        return [Outcome(None, trained.status, {}) for trained in members]
-    product = next((name for name in ("gram", "information") if name in asked.optional), None)
+        return [MeasureResult(None, trained.status, {}) for trained in members]
+    product = next((name for name in ("gram", "information") if name in needs.optional), None)
     try:
-        arguments = {name: quantities.get(name) for name in asked.needed if not (product and name == "jacobians")}
-        if product and "jacobians" in asked.needed:
+        arguments = {name: quantities.get(name) for name in needs.required if not (product and name == "jacobians")}
+        if product and "jacobians" in needs.required:
             arguments |= {"jacobians": None, product: quantities.get(product)}
     except NotDefined as reason:
-        return [Outcome(None, str(reason), {})] * len(members)
-    for name in asked.optional:
+        return [MeasureResult(None, str(reason), {})] * len(members)
+    for name in needs.optional:
         try:
             arguments[name] = quantities.get(name)
         except NotDefined:
             continue  # the measure has a default for it
     _same_points(arguments)
     try:
-        result = asked.measure(**arguments)
+        result = needs.measure(**arguments)
     except NotDefined as reason:  # such as a term of the history that this objective does not record
-        return [Outcome(None, str(reason), {})] * len(members)
+        return [MeasureResult(None, str(reason), {})] * len(members)
     fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
     first, *others = fields
     values = _array(fields[first])
     if values.shape != (len(members),):
         raise AxiswiseError(
-            f"Measure {asked.name!r} must return one value for each of {len(members)} members. "
+            f"Measure {needs.name!r} must return one value for each of {len(members)} members. "
             f"Got shape {values.shape}. If it is written for one model, wrap it in axiswise.evaluation.each."
         )
-    outcomes = []
+    results = []
     for row, value in enumerate(values.tolist()):
         detail = {name: _own(fields[name], row, len(members), _is_shared(result, name)) for name in others}
         known = isinstance(value, bool | int) or math.isfinite(value)
-        outcomes.append(Outcome(value if known else None, None if known else "undefined for this member", detail))
-    return outcomes
+        reason = None if known else "undefined for this member"
+        results.append(MeasureResult(value if known else None, reason, detail))
+    return results
 
 
 def _same_points(arguments: dict[str, Any]) -> None:
-    """What is taken at the same points gets the same number of them: as many as have Jacobians or their products."""
+    """Cuts quantities to the same points: those that have Jacobians or their products."""
     counts = [
         len(arguments[name][0]) for name in ("jacobians", "gram", "information") if arguments.get(name) is not None
     ]

@@ -1,4 +1,4 @@
-"""What the geometry of any VAE says about its latents: numbers first, then the sentences that they support."""
+"""What the geometry of any VAE shows about its latents: numbers first, then sentences."""
 
 from axiswise.explanation.explain import explain
 from axiswise.records import Baseline, Explanation, Finding

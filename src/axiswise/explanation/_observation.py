@@ -1,6 +1,6 @@
-"""What `explain` computes of a model, once: encodings, reconstructions and Jacobians, checked."""
+"""What `explain` computes of a model once: encodings, reconstructions and Jacobians, checked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ from axiswise.numerics import normal
 from axiswise.population._external import Reader, refuse_non_finite
 from axiswise.shapes import Float, Tensor
 
-FEW = 50  # points below which intervals and threshold decisions are told to be weak
 DERIVATIVES = 1 << 24  # numbers in all Jacobians together: 1,070 points of 784 pixels and 20 latents, 64 MB
 KL_ABOVE = 0.01  # nats; what makes a latent active under a prior without a variance
 STILL = 1e-6  # of the largest spread, below which a code without noise counts as constant
@@ -32,7 +31,7 @@ STEP = 1e-2  # of central differences: float32 leaves about 1e-5 / STEP, their c
 NAMED = 12  # latents that are listed by name
 
 
-class Seen(NamedTuple):
+class Observed(NamedTuple):
     """What was computed of a model."""
 
     reader: Reader
@@ -45,19 +44,22 @@ class Seen(NamedTuple):
     """E[x | z] at the first m codes."""
     jacobians: Float[Tensor, "m x z"]
     gram: Float[Tensor, "m z z"]
-    hidden: bool
-    """Whether the decoder hides its derivatives, so that differences had to be taken."""
+    not_differentiable: str | None
+    """PyTorch's message where the decoder has no derivatives and differences were taken, "" where there is none."""
     kl: Float[Tensor, "n z"] | None
     """KL(q(z_j | x) ‖ p(z_j)); None without noise."""
     active: list[int]
     """Active latents, the most precise first."""
     likelihood: Likelihood
-    likelihood_words: str
+    assumed_scale: float | None
+    """Scale of the Gaussian likelihood that was assumed; None where the likelihood was given."""
     prior: Prior
     scale: Float[Tensor, " z"] | None
     """Standard deviation of a Gaussian prior; None for others."""
     shape: tuple[int, ...]
     """Of the latents of one observation."""
+    batch_dependent: bool
+    """Whether the encoding of an observation depends on the others in its batch."""
 
     @property
     def latents(self) -> int:
@@ -70,15 +72,8 @@ class Seen(NamedTuple):
             return f"z{latent}"
         return "z" + ",".join(str(int(place)) for place in np.unravel_index(latent, self.shape))
 
-    def names(self, latents: Sequence[int]) -> str:
-        """The names of several, not all if they are many."""
-        told = ", ".join(self.name(latent) for latent in latents[:NAMED])
-        return f"{told}, …" if len(latents) > NAMED else told
 
-
-def observe(
-    reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Prior, seed: int, limits: list[str]
-) -> Seen:
+def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Prior, seed: int) -> Observed:
     """Encodes, decodes and differentiates.
 
     Arguments:
@@ -87,17 +82,12 @@ def observe(
         likelihood: The likelihood, or None where it is unknown.
         prior: The prior.
         seed: Decides the noise of samples.
-        limits: Where to add what cannot be concluded.
 
     Raises:
         AxiswiseError: If the model's outputs cannot be used.
     """
     posterior = reader.encode(x)
-    if not torch.allclose(reader.encode(x[:1]).mean, posterior.mean[:1], rtol=1e-3, atol=1e-3):
-        limits.append(
-            "The encoding of an observation depends on the others in its batch, as with batch norm that keeps no "
-            "running statistics: all numbers hold for this batch alone."
-        )
+    alone = reader.encode(x[:1]).mean
     latents = posterior.mean.shape[-1]
     expected = getattr(prior, "latents", latents)
     if expected != latents:
@@ -107,15 +97,17 @@ def observe(
     noisy = not isinstance(posterior, DeterministicParameters)
     kl = prior.kl(posterior, samples).per_latent if noisy else None
     scale = _prior_scale(prior, posterior.mean[:1])
-    _doubt(posterior, len(x), limits)
 
     count = min(len(x), max(2, DERIVATIVES // (x[0].numel() * latents)))
     codes = posterior.mean[:count]
     decoded = _decoded(reader, codes, x, likelihood)
-    likelihood, words = _likelihood(likelihood, decoded, x[:count].flatten(1), limits)
-    jacobians, hidden = _jacobians(reader.decode, codes, limits)
+    assumed_scale = None
+    if likelihood is None:
+        assumed_scale = max((decoded - x[:count].flatten(1)).double().square().mean().sqrt().item(), 1e-6)
+        likelihood = Gaussian(assumed_scale)
+    jacobians, not_differentiable = _jacobians(reader.decode, codes)
     refuse_non_finite("The Jacobian of `decode`", jacobians)
-    return Seen(
+    return Observed(
         reader=reader,
         x=x,
         posterior=posterior,
@@ -123,33 +115,16 @@ def observe(
         decoded=decoded,
         jacobians=jacobians,
         gram=as_gram(jacobians, None),
-        hidden=hidden,
+        not_differentiable=not_differentiable,
         kl=kl,
         active=_active(posterior, kl, scale),
         likelihood=likelihood,
-        likelihood_words=words,
+        assumed_scale=assumed_scale,
         prior=prior,
         scale=scale,
         shape=reader.latent_shape or (latents,),
+        batch_dependent=not torch.allclose(alone, posterior.mean[:1], rtol=1e-3, atol=1e-3),
     )
-
-
-def _doubt(posterior: Parameters, points: int, limits: list[str]) -> None:
-    """Says what the encoder's outputs leave open."""
-    if isinstance(posterior, DeterministicParameters):
-        limits.append(
-            "The encoder gives codes without noise. Nothing that rests on posterior variances can be said: which "
-            "latents are passive, whether the encoder obeys its law, how much encodings overlap."
-        )
-    elif bool((posterior.log_variance >= 0.0).all()):
-        limits.append(
-            "Every posterior is at least as wide as a standard normal prior. If the encoder returns variances or "
-            "standard deviations, return the logarithm of the variance instead."
-        )
-    if points < FEW:
-        limits.append(
-            f"{points} points are few: which latents count as active, and every interval, may change with more."
-        )
 
 
 def _prior_scale(prior: Prior, like: Float[Tensor, "1 z"]) -> Float[Tensor, " z"] | None:
@@ -192,7 +167,7 @@ def _decoded(reader: Reader, codes: Tensor, x: Tensor, likelihood: Likelihood | 
     if isinstance(likelihood, Bernoulli):
         for what, values, fix in (
             ("What `decode` returns", decoded, "If these are logits, wrap it: lambda z: torch.sigmoid(decode(z))."),
-            ("`x`", x, "Scale it, or say likelihood=Gaussian(scale)."),
+            ("`x`", x, "Scale it, or pass likelihood=Gaussian(scale)."),
         ):
             low, high = values.min().item(), values.max().item()
             if low < 0.0 or high > 1.0:
@@ -203,40 +178,22 @@ def _decoded(reader: Reader, codes: Tensor, x: Tensor, likelihood: Likelihood | 
     return decoded.flatten(1)
 
 
-def _likelihood(likelihood: Likelihood | None, decoded: Tensor, x: Tensor, limits: list[str]) -> tuple[Likelihood, str]:
-    """The likelihood as given, or Gaussian pixels as wide as the model's errors; and its name."""
-    if likelihood is None:
-        scale = max((decoded - x).double().square().mean().sqrt().item(), 1e-6)
-        limits.append(
-            f"The likelihood is unknown: Gaussian pixels of scale {scale:.3g}, the model's own error, were assumed. "
-            "Whether the level of the encoder's variances is right cannot be told, only how they vary."
-        )
-        return Gaussian(scale), f"unknown (Gaussian({scale:.3g}) assumed)"
-    if isinstance(likelihood, Gaussian):
-        return likelihood, f"Gaussian({likelihood.scale:g})"
-    return likelihood, type(likelihood).__name__
-
-
 def _jacobians(
-    decode: Callable[[Tensor], Tensor], codes: Float[Tensor, "m z"], limits: list[str]
-) -> tuple[Float[Tensor, "m x z"], bool]:
-    """Jacobians by automatic differentiation, or by central differences where the decoder hides its derivatives."""
-    reason = "the decoder hides its derivatives (it detaches, or leaves PyTorch)"
+    decode: Callable[[Tensor], Tensor], codes: Float[Tensor, "m z"]
+) -> tuple[Float[Tensor, "m x z"], str | None]:
+    """Jacobians by automatic differentiation, or by central differences, and then PyTorch's message, if any."""
+    message = ""
     try:
         found = geometry.jacobian(decode, codes)
         with torch.no_grad():
             constant = torch.equal(decode(codes[:2]), decode(codes[:2] + STEP))
         if found.any() or constant:
-            return found, False
+            return found, None
     except (RuntimeError, AxiswiseError) as error:  # an operation without a derivative, or one that vmap cannot map
-        words = str(error.__cause__ or error).partition("\n")[0][:160].rstrip(". ")
-        reason = f"PyTorch cannot differentiate the decoder ({words})"
-    limits.append(
-        f"Derivatives were taken as central differences of step {STEP:g}, good to about three digits, because {reason}."
-    )
+        message = str(error.__cause__ or error).partition("\n")[0][:160].rstrip(". ")
     columns = []
     with torch.no_grad():
         for axis in torch.eye(codes.shape[-1], dtype=codes.dtype, device=codes.device):
             above, below = (decode(codes + sign * STEP * axis).flatten(1) for sign in (1.0, -1.0))
             columns.append((above - below) / (2.0 * STEP))
-    return torch.stack(columns, -1), True
+    return torch.stack(columns, -1), message

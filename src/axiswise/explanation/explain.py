@@ -1,4 +1,4 @@
-"""`explain`: what the geometry of any variational autoencoder says about its latents, and what it does not."""
+"""`explain`: what the geometry of any variational autoencoder shows about its latents, and what it does not."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,8 +10,9 @@ from numpy import ndarray
 
 from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
-from axiswise.explanation._findings import findings
 from axiswise.explanation._observation import observe
+from axiswise.explanation._quantities import arrays, compute
+from axiswise.explanation._sentences import RANDOM_MODEL, likelihood_name, observation_limits, write_findings
 from axiswise.numerics import permutation, repeatable
 from axiswise.population._external import Reader, check_observations, evaluating
 from axiswise.records import Explanation, versions
@@ -36,12 +37,12 @@ def explain(
 ) -> Explanation:
     r"""Explains the latents of any variational autoencoder, from its encoder, its decoder and observations alone.
 
-    It says which latents are active; how near the decoder's local principal directions are to the latent axes, against
+    It finds which latents are active; how near the decoder's local principal directions are to the latent axes, against
     random rotations in general and random rotations of this very model; whether the encoder's variances are those that
-    the decoder's slope asks for; whether latents follow the local principal directions of the data; how the aggregate
-    of all encodings sits to the prior; what each latent does to an observation; and, with factors, how far one latent
-    stands for each. Every finding is a sentence, a number with its interval over points, baselines, and the equation
-    that it rests on. What cannot be concluded is said as well.
+    the decoder's slope implies; whether latents follow the local principal directions of the data; how far the
+    aggregate of all encodings is from the prior; what each latent does to an observation; and, with factors, how far
+    one latent stands for each. Every finding is a sentence, a number with its interval over points, baselines, and the
+    equation that it rests on. Limits name what cannot be concluded.
 
     The main baseline is the model itself in other coordinates, :func:`axiswise.models.rotate_latents` with a random R
     among its active latents. Likelihood, reconstructions and, with a full posterior, the ELBO are the same there, so
@@ -78,7 +79,7 @@ def explain(
         >>> found["active"].value.estimate, round(found["orthogonality"].value.estimate, 3)
         (2.0, 0.0)
         >>> print(found["law"].sentence)
-        On active latents the encoder's variances are those that the decoder's slope asks for, to within 0.0 % ...
+        On active latents the encoder's variances are those that the decoder's slope implies, to within 0.0 % ...
     """
     check_observations(x)
     if len(x) < 2:
@@ -89,29 +90,26 @@ def explain(
         raise AxiswiseError(f"`beta` must be positive and finite, or None where it is unknown. Got {beta!r}.")
     chosen = permutation(seed, "explain", len(x))[:points]
     known, names = _factors(factors, factor_names, len(x), chosen)
-    limits: list[str] = []
     with torch.random.fork_rng(devices=[]), evaluating(encode, decode) as changed:
         before = torch.get_rng_state()
-        seen = observe(Reader(encode, decode), x[chosen.to(x.device)], likelihood, prior, seed, limits)
-        if not torch.equal(torch.get_rng_state(), before):
-            limits.append(
-                "The model draws random numbers of its own even in evaluation mode: its numbers hold for one draw. "
-                "Return means and log-variances from the encoder, and E[x | z] from the decoder."
-            )
-        found, arrays = findings(seen, known, names, beta, seed, limits)
+        observed = observe(Reader(encode, decode), x[chosen.to(x.device)], likelihood, prior, seed)
+        random = not torch.equal(torch.get_rng_state(), before)
+        quantities = compute(observed, known, beta, seed)
+    findings, open_questions = write_findings(observed, quantities, beta, names)
+    limits = [*observation_limits(observed), *([RANDOM_MODEL] if random else []), *open_questions]
     about = {
-        "points": len(seen.x),
-        "points with Jacobians": len(seen.jacobians),
-        "latents": seen.latents,
-        "shape of latents": seen.shape,
-        "likelihood": seen.likelihood_words,
+        "points": len(observed.x),
+        "points with Jacobians": len(observed.jacobians),
+        "latents": observed.latents,
+        "shape of latents": observed.shape,
+        "likelihood": likelihood_name(observed),
         "β": beta,
         "prior": type(prior).__name__,
         "seed": seed,
         "layers put into evaluation mode and back": changed,
         "versions": versions(),
     }
-    return Explanation(title, tuple(found), tuple(dict.fromkeys(limits)), about, arrays)
+    return Explanation(title, findings, tuple(dict.fromkeys(limits)), about, arrays(observed, quantities, names))
 
 
 def _factors(

@@ -1,7 +1,7 @@
-"""Studies: lists of runs, each a dataset, members and measures; how they are found; and axiswise's own three."""
+"""Studies: lists of runs, each a dataset, members and measures; how to find them; and axiswise's own three."""
 
 from axiswise.studies._costs import Cost, cost_entry, read_costs, study_cost, sum_costs
-from axiswise.studies._discovery import all_studies, find_study, load_object
+from axiswise.studies._discovery import all_studies, describe_error, find_study, load_object
 from axiswise.studies._folder import Failure, RunResult, StudyFolder, open_study, train_and_measure
 from axiswise.studies.objectives import comparison, objectives
 from axiswise.studies.quickstart import quickstart
@@ -19,6 +19,7 @@ __all__ = [
     "all_studies",
     "comparison",
     "cost_entry",
+    "describe_error",
     "find_study",
     "load_object",
     "objectives",

@@ -1,9 +1,10 @@
 """What studies cost: seconds that were measured at the default scale, on a CPU and on a GPU.
 
-A package that brings studies may hold a ``costs.toml`` with what they cost; ``benchmarks/costs.py`` writes such a file.
+A package with studies may contain a ``costs.toml`` with their costs; ``benchmarks/costs.py`` writes such a file.
 """
 
 import math
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -27,7 +28,7 @@ class Cost(NamedTuple):
     unknown: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As people say it; parts that nobody has measured make it a lower bound.
+        """A time for people to read; parts that nobody has measured make it a lower bound.
 
         Example:
             >>> [str(Cost(*parts)) for parts in ((42.0,), (None, ("not measured",)), (250.0, ("not measured",)))]
@@ -49,6 +50,9 @@ def read_costs(package: str) -> dict[str, Any]:
         >>> sorted(read_costs("axiswise")), read_costs("json")
         (['cpu', 'gpu'], {})
     """
+    module = sys.modules.get(package)
+    if module is not None and not hasattr(module, "__path__"):  # a module of its own, not a package
+        return {}
     file = files(package).joinpath("costs.toml")
     return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
 
@@ -58,17 +62,15 @@ def study_cost(name: str, study: Study, column: Column) -> Cost:
 
     Arguments:
         name: Name of the study.
-        study: The study, which says what package it comes from.
+        study: The study, whose module names its package.
         column: Where.
     """
     return cost_entry(read_costs(study.__module__.partition(".")[0]), column, "studies", name)
 
 
 def cost_entry(document: Mapping[str, Any], column: Column, table: str, name: str) -> Cost:
-    """One entry of a document that `read_costs` gave."""
-    entry = (
-        document.get(column, {}).get(table, {}).get(name, "not measured: new")
-    )  # benchmarks/costs.py makes its entry
+    """One entry of a document that `read_costs` gave; ``benchmarks/costs.py`` adds missing ones."""
+    entry = document.get(column, {}).get(table, {}).get(name, "not measured: new")
     return Cost(None, (f"{name} {entry}",)) if isinstance(entry, str) else Cost(float(entry))
 
 

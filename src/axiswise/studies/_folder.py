@@ -45,7 +45,7 @@ class RunResult(NamedTuple):
 
 @dataclass
 class StudyFolder:
-    """A folder that a study runs in, and what its ``study.json`` says of it.
+    """A folder that a study runs in, and the contents of its ``study.json``.
 
     Arguments:
         path: Where it is.
@@ -103,7 +103,7 @@ class StudyFolder:
         folder = RunFolder(self.path / run.name)
         try:
             return all(folder.holds(member.address) for member in run.members) and _measured(run, folder.path)
-        except AxiswiseError:  # an unreadable file, which the run itself will meet and report
+        except AxiswiseError:  # an unreadable file, which the run itself will report
             return False
 
     def write(self) -> None:
@@ -123,7 +123,7 @@ class StudyFolder:
             "failed": {name: [failure._asdict() for failure in parts] for name, parts in self.failed.items()},
             "running": self.running,
             "planned": planned,
-            # What it costs: also what was begun and lost, but nothing between the last note and a kill.
+            # With what was begun and lost, but without the time between the last note and a kill.
             "seconds": round(self.spent + time.perf_counter() - self.began, 2),
         }
         write_json(self.path / "study.json", {**self.about, **state})
@@ -143,7 +143,8 @@ def open_study(
         raise AxiswiseError(f"`scale` must be one of {', '.join(SCALES)}. Got {scale!r}.")
     out, target = Path(out), device_named(device)
     fast_precision(precision, torch.float32, target)
-    runs, name = study(scale), name or str(getattr(study, "__name__", "study"))
+    name = name or str(getattr(study, "__name__", "study"))
+    runs = _runs(study, scale, name)
     title, _, rest = inspect.cleandoc(getattr(study, "__doc__", None) or name).partition("\n\n")
     about: dict[str, Any] = {"format": STUDY, "study": name, "title": title, "summary": rest.partition("\n\n")[0]}
     about |= {"scale": scale, "command": f"axiswise run {name} --scale {scale} --device {device}"}
@@ -178,17 +179,17 @@ def train_and_measure(
         folder: Its run folder.
         device: Where to train.
         precision: What products are computed in on CUDA.
-        progress: Told how far training is.
+        progress: Shows how far training is.
     """
     try:
         dataset = run.dataset().to(device)
         split = dataset.split() if run.held_out else None
-        trained_on, seen = (split.train, split.test) if split else (dataset, dataset)
+        trained_on, measured_on = (split.train, split.test) if split else (dataset, dataset)
         precision = fast_precision(precision, torch.float32, device, run.members)  # one for all cohorts of the folder
         failures = _train_cohorts(run, trained_on, folder, precision, progress)
         if not failures and not _measured(run, folder):
             population = train(run.members, trained_on, out=folder, precision=precision)
-            evaluate(population, seen, run.measures, out=folder)
+            evaluate(population, measured_on, run.measures, out=folder)
     except DataUnavailable as reason:
         return RunResult(skipped=str(reason))
     except Exception as error:
@@ -261,6 +262,17 @@ def _measured(run: Run, folder: Path) -> bool:
     return found >= {(member.address, name_of(measure)) for member in run.members for measure in run.measures}
 
 
+def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
+    """The runs of a study, checked: a study may be anybody's function."""
+    runs: Any = study(scale)
+    if not isinstance(runs, list | tuple) or not all(isinstance(run, Run) for run in runs):
+        raise AxiswiseError(f"Expected study {name} to return a list of axiswise.studies.Run. Got {runs!r:.80}.")
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        raise AxiswiseError(f"Expected runs of study {name} to have a name each. Got {', '.join(names)}.")
+    return list(runs)
+
+
 def _refuse_other(out: Path, name: str, scale: str) -> None:
     """Raises if the folder holds another study, another scale of this one, or something else."""
     if (out / "study.json").exists():
@@ -277,5 +289,5 @@ def _refuse_other(out: Path, name: str, scale: str) -> None:
 
 
 def _unknown(path: Path) -> bool:
-    """Whether a file is none of those that a process leaves when it is killed before it has written anything."""
+    """Whether a file is not one that a killed process leaves before it has written anything."""
     return path.name != LOCK and not path.name.endswith(PARTIAL)

@@ -1,4 +1,4 @@
-"""The study that a newcomer runs first."""
+"""The study to run first."""
 
 from functools import partial
 

@@ -1,0 +1,440 @@
+"""Sentences from numbers: each quantity becomes a finding, and what it leaves open becomes a limit."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from axiswise.distributions import Bernoulli, Gaussian
+from axiswise.explanation._observation import KL_ABOVE, NAMED, STEP, Observed
+from axiswise.explanation._quantities import (
+    Activity,
+    Aggregate,
+    Columns,
+    Effects,
+    FactorScores,
+    Law,
+    LocalDirections,
+    Orthogonality,
+    Overlap,
+    Quantities,
+    Rank,
+    Undefined,
+)
+from axiswise.geometry.activity import ACTIVE_BELOW
+from axiswise.records import Finding
+
+FEW = 50  # points below which intervals and threshold decisions are weak
+GAP = 0.01  # of the largest singular value, below which neighbours are hard to tell apart
+CLOSE, ROUGH = 0.1, 0.4  # mean |log(σ² / law)| below which variances are, or are roughly, those of the law
+APART = 0.95  # of the largest information, above which encodings hardly overlap
+
+ROLINEK = "Rolinek, Zietlow and Martius, Variational autoencoders pursue PCA directions (by accident), CVPR 2019, {}"
+ZIETLOW = "Zietlow, Rolinek and Martius, Demystifying inductive biases for β-VAE based architectures, ICML 2021, {}"
+ALLEN = "Allen, Unpicking data at the seams: VAEs, disentanglement and independent components, 2024, {}"
+MATHIEU = "Mathieu, Rainforth, Siddharth and Teh, Disentangling disentanglement in VAEs, ICML 2019, {}"
+CHEN = "Chen, Li, Grosse and Duvenaud, Isolating sources of disentanglement in VAEs, NeurIPS 2018, {}"
+
+RANDOM_MODEL = (
+    "The model draws random numbers of its own even in evaluation mode: its numbers hold for one draw. "
+    "Return means and log-variances from the encoder, and E[x | z] from the decoder."
+)
+
+
+class Written(NamedTuple):
+    """A finding, where there is one, and what it leaves open."""
+
+    finding: Finding | None
+    limits: tuple[str, ...] = ()
+
+
+def write_findings(
+    observed: Observed, quantities: Quantities, beta: float | int | None, factor_names: Sequence[str]
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings in the order in which to read them, and what they leave open.
+
+    Arguments:
+        observed: What was computed of the model.
+        quantities: Its numbers.
+        beta: Weight of the divergence as it was given; None where it is unknown.
+        factor_names: What the factors are called.
+    """
+    written = (
+        _active(observed, quantities.activity),
+        _orthogonality(observed, quantities.orthogonality),
+        _columns(quantities.columns),
+        _law(observed, quantities.law, beta),
+        _local_directions(observed, quantities.local_directions),
+        _aggregate(observed, quantities.aggregate),
+        _overlap(quantities.overlap),
+        _effects(observed, quantities.effects),
+        _scores(observed, quantities.scores, factor_names),
+    )
+    findings = tuple(one.finding for one in written if one.finding is not None)
+    return findings, tuple(limit for one in written for limit in one.limits)
+
+
+def observation_limits(observed: Observed) -> list[str]:
+    """What the model's outputs leave open, before any quantity."""
+    limits = []
+    if observed.batch_dependent:
+        limits.append(
+            "The encoding of an observation depends on the others in its batch, as with batch norm that keeps no "
+            "running statistics: all numbers hold for this batch alone."
+        )
+    if observed.kl is None:
+        limits.append(
+            "The encoder gives codes without noise. Nothing that rests on posterior variances can be said: which "
+            "latents are passive, whether the encoder obeys its law, how much encodings overlap."
+        )
+    elif bool((observed.posterior.log_variance >= 0.0).all()):
+        limits.append(
+            "Every posterior is at least as wide as a standard normal prior. If the encoder returns variances or "
+            "standard deviations, return the logarithm of the variance instead."
+        )
+    if len(observed.x) < FEW:
+        limits.append(
+            f"{len(observed.x)} points are few: which latents count as active, and every interval, may change with "
+            "more."
+        )
+    if observed.assumed_scale is not None:
+        limits.append(
+            f"The likelihood is unknown: Gaussian pixels of scale {observed.assumed_scale:.3g}, the model's own error, "
+            "were assumed. Whether the level of the encoder's variances is right cannot be tested, only how they vary."
+        )
+    if observed.not_differentiable is not None:
+        reason = (
+            f"PyTorch cannot differentiate the decoder ({observed.not_differentiable})"
+            if observed.not_differentiable
+            else "the decoder hides its derivatives (it detaches, or leaves PyTorch)"
+        )
+        limits.append(
+            f"Derivatives were taken as central differences of step {STEP:g}, good to about three digits, because "
+            f"{reason}."
+        )
+    return limits
+
+
+def likelihood_name(observed: Observed) -> str:
+    """What the likelihood is called."""
+    likelihood = observed.likelihood
+    if observed.assumed_scale is not None:
+        return f"unknown (Gaussian({observed.assumed_scale:.3g}) assumed)"
+    return f"Gaussian({likelihood.scale:g})" if isinstance(likelihood, Gaussian) else type(likelihood).__name__
+
+
+def _active(observed: Observed, activity: Activity) -> Written:
+    finding = partial(
+        Finding,
+        "active",
+        "Which latents are active?",
+        value=activity.interval,
+        unit="active latents",
+        reference=ZIETLOW.format("section 5.3; ") + ROLINEK.format("definition 1 (the polarized regime)"),
+    )
+    count, latents = len(observed.active), observed.latents
+    if activity.criterion == "spread":
+        return Written(
+            finding(
+                f"Undefined: codes have no noise. {count} of {latents} latents vary with the observation, and count as "
+                "active below."
+            )
+        )
+    criterion = (
+        f"mean KL above {KL_ABOVE:g} nats"
+        if activity.criterion == "kl"
+        else f"mean posterior variance below {ACTIVE_BELOW:g} of the prior's"
+    )
+    if not observed.active:
+        limit = (
+            "No latent is active: the posterior has collapsed to the prior, and the decoder's geometry says nothing "
+            "about how observations are encoded."
+        )
+        return Written(
+            finding(f"None of {latents} latents is active ({criterion}): the model has collapsed."), (limit,)
+        )
+    passive = latents - count
+    which = f": {_names(observed, observed.active)}, the most precise first" if passive else ""
+    others = "The other one carries" if passive == 1 else f"The other {passive} carry"
+    rest = f" {others} almost no information." if passive else ""
+    if activity.mixed:
+        mixed = _names(observed, activity.mixed)
+        rest += f" Neither active nor as wide as the prior: {mixed}; the regime is not polarized."
+    return Written(finding(f"{count} of {latents} latents are active ({criterion}){which}.{rest}"))
+
+
+def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Written:
+    finding = partial(
+        Finding,
+        "orthogonality",
+        "Are the decoder's local principal directions the latent axes?",
+        unit="distance to orthogonality (DtO)",
+        reference=ROLINEK.format("equation 29 (DtO) and proposition 1"),
+    )
+    if isinstance(found, Undefined):
+        reason = _no_second_direction(observed)
+        limit = f"The distance to orthogonality is undefined. {reason}"
+        return Written(finding(f"Undefined. {reason}", value=None), (limit,))
+    limits = ()
+    if found.gap < GAP:
+        limits = (
+            f"Neighbouring singular values of the decoder differ by {_percent(found.gap, 2)} of the largest at the "
+            "median point: small changes of the decoder turn the directions in between, so DtO is uncertain there. "
+            "The angles between columns do not depend on that.",
+        )
+    chance = found.baselines[1]
+    nearer = "nearer" if found.rank.beats_chance else "not shown to be nearer"
+    sentence = (
+        f"The decoder's local principal directions are {nearer} to the latent axes than chance: DtO over the "
+        f"{len(observed.active)} active latents is {found.interval.estimate:.2f}, where 0 is aligned and a random "
+        f"rotation gives {chance.value:.2f}; of "
+        f"{found.rank.draws} random rotations of this model {_as_low(found.rank)} as low."
+    )
+    return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
+
+
+def _columns(found: Columns | Undefined) -> Written:
+    if isinstance(found, Undefined):
+        return Written(None)
+    sentence = (
+        f"The effects of different latents are {'' if found.rank.beats_chance else 'not shown to be '}closer to "
+        f"orthogonal than after a random rotation: {_percent(found.interval.estimate)} of JᵀJ lies off its diagonal, "
+        f"{_percent(found.baselines[0].value)} for the model rotated; the effects of the two most similar latents are "
+        f"{found.closest:.0f}° apart on average. Equal singular values do not affect this."
+    )
+    return Written(
+        Finding(
+            "columns",
+            "Are the effects of different latents orthogonal?",
+            sentence,
+            found.interval,
+            "share of JᵀJ off its diagonal",
+            ALLEN.format("equation 8; ") + ROLINEK.format("theorem 2"),
+            found.baselines,
+        )
+    )
+
+
+def _law(observed: Observed, found: Law | Undefined, beta: float | int | None) -> Written:
+    finding = partial(
+        Finding,
+        "law",
+        "Does the encoder obey its law: are its variances those that the decoder's slope implies?",
+        unit="mean |log(σ² / law)|",
+        reference=ALLEN.format("equation 7: 1/σ_j² = 1 + [DᵀA²D]_jj / β"),
+    )
+    if isinstance(found, Undefined):
+        sentence, limits = _undefined_law(found)
+        return Written(finding(sentence, value=None), limits)
+    deviation = found.interval.estimate
+    size = math.expm1(deviation)
+    if deviation < ROUGH:
+        how = f"are {'' if deviation < CLOSE else 'roughly '}those"
+        by = f", to within {_percent(size, 1)} on average"
+    else:
+        how, by = "are not those", f": they differ {1 + size:.2g}-fold on average"
+    versus = "".join(f"; rotated at random, by {_percent(math.expm1(one.value))}" for one in found.baselines)
+    given = "" if beta is None else f"; β = {found.beta:g} was given"
+    sentence = (
+        f"On active latents the encoder's variances {how} that the decoder's slope implies{by}{versus}. They fit "
+        f"best at β = {found.best_beta:.3g}{given}."
+    )
+    limits = _law_limits(observed, found.best_beta, beta)
+    return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
+
+
+def _undefined_law(found: Undefined) -> tuple[str, tuple[str, ...]]:
+    """The sentence where there is no law, and its limits."""
+    match found.reason:
+        case "no noise":
+            return "Undefined: codes without noise have no variances.", ()
+        case "no active latent":
+            return "Undefined: no latent is active.", ()
+        case "prior is not Gaussian":
+            limit = f"The encoder's law is one of Gaussian priors. Got {found.detail}."
+            return "Undefined: the prior is not Gaussian.", (limit,)
+        case "likelihood has no variance":
+            limit = (
+                f"The encoder's law needs a variance that follows from the mean, which {found.detail} does not have."
+            )
+            return f"Undefined for {found.detail}.", (limit,)
+        case _:
+            return "Undefined: the decoder has no slope, or posteriors are wider than the prior.", ()
+
+
+def _law_limits(observed: Observed, best: float, beta: float | int | None) -> tuple[str, ...]:
+    """What a comparison with the law leaves open."""
+    limits = []
+    if beta is None:
+        limits.append(
+            f"β is unknown: the law was compared at β = {best:.3g}, where it fits best, so that only how variances "
+            "vary was tested, not their level."
+        )
+    elif not abs(math.log(best / beta)) <= math.log(1.5):
+        limits.append(
+            f"The variances fit the law best at β = {best:.3g}, not at the {beta:g} given. β or the scale of the "
+            "pixels may differ from what was given (a mean over pixels in the loss changes β), or training may not "
+            "have converged. The variances do not show which."
+        )
+    if isinstance(observed.likelihood, Bernoulli):
+        limits.append(
+            "Under a Bernoulli likelihood the law leaves out the decoder's curvature, which vanishes only where "
+            "reconstructions are exact."
+        )
+    return tuple(limits)
+
+
+def _local_directions(observed: Observed, found: LocalDirections | Undefined) -> Written:
+    finding = partial(
+        Finding,
+        "local directions",
+        "Do latents follow the local principal directions of the data?",
+        unit="mean angle to local principal directions, degrees",
+        reference=ZIETLOW.format("section 3.3 and figure 1"),
+    )
+    if isinstance(found, Undefined):
+        sentence, limits = _undefined_local_directions(observed, found)
+        return Written(finding(sentence, value=None), limits)
+    follow = "follow" if found.rank.beats_chance else "are not shown to follow"
+    sentence = (
+        f"Active latents {follow} the local principal directions of the data better than after a random rotation: the "
+        f"mean angle is {found.interval.estimate:.0f}°, {found.baselines[0].value:.0f}° for the model rotated, where "
+        f"90° is unrelated; of {found.rank.draws} rotations {_as_low(found.rank)} as low. To global principal "
+        f"directions it is {found.to_global:.0f}°."
+    )
+    limit = (
+        f"Local principal directions come from the {found.neighbours} nearest of {len(observed.x):,} points: where "
+        "these span much of the data they are not local, and directions of similar variance cannot be told apart."
+    )
+    return Written(finding(sentence, value=found.interval, baselines=found.baselines), (limit,))
+
+
+def _undefined_local_directions(observed: Observed, found: Undefined) -> tuple[str, tuple[str, ...]]:
+    """The sentence where there are no angles to local directions, and its limits."""
+    match found.reason:
+        case "no second direction":
+            return f"Undefined. {_no_second_direction(observed)}", ()
+        case "too few points":
+            neighbours = int(found.detail)
+            limit = (
+                f"{len(observed.x)} points are too few for neighbourhoods of {neighbours}: whether latents follow "
+                "local principal directions was not tested."
+            )
+            return f"Not tested: neighbourhoods take at least {2 * neighbours} points.", (limit,)
+        case "no derivatives":
+            return "Not tested: PyTorch cannot differentiate the decoder.", ()
+        case _:
+            return "Undefined: at some point an active latent does not move the observation.", ()
+
+
+def _aggregate(observed: Observed, found: Aggregate) -> Written:
+    distance, samples = found.interval.estimate, found.baselines[0]
+    fits = "fits the prior as well as draws of the prior do" if distance <= samples.high else "does not fit the prior"
+    farthest = int(found.per_latent.argmax())
+    sentence = (
+        f"The aggregate of all encodings {fits}, latent by latent: its distance over "
+        f"{'active ' if observed.active else ''}latents is {distance:.3f} standard deviations of the prior, "
+        f"{samples.value:.3f} for draws of the prior itself; it is largest at "
+        f"{observed.name(found.latents[farthest])}, {found.per_latent[farthest]:.3f}."
+    )
+    limit = (
+        "The aggregate was compared with the prior one latent at a time: how latents depend on each other over the "
+        "whole set is not part of that."
+    )
+    return Written(
+        Finding(
+            "aggregate",
+            "How far is the aggregate of all encodings from the prior?",
+            sentence,
+            found.interval,
+            "Wasserstein distance of single latents, in σ of the prior",
+            MATHIEU.format("factor (b) of decomposition, and equation 7"),
+            found.baselines,
+        ),
+        (limit,),
+    )
+
+
+def _overlap(found: Overlap | Undefined) -> Written:
+    if isinstance(found, Undefined):
+        return Written(None)
+    information, apart = found.interval.estimate, found.interval.estimate > APART * found.largest
+    sentence = (
+        f"The encodings of different observations {'hardly overlap' if apart else 'overlap'}: an encoding carries "
+        f"{information:.2f} nats about which of the {found.points:,} points it came from; {found.largest:.2f} nats "
+        "would identify every point."
+    )
+    limit = (
+        f"The encodings of {found.points:,} points hardly overlap: their information about the observation is at least "
+        f"{information:.1f} nats. Use more points to see how much more."
+    )
+    question, unit = "How much do the encodings overlap?", "information I(x; z), nats"
+    reference = MATHIEU.format("section 3.1 (overlap)")
+    return Written(Finding("overlap", question, sentence, found.interval, unit, reference), (limit,) if apart else ())
+
+
+def _effects(observed: Observed, found: Effects) -> Written:
+    first, changes = found.order[0], found.per_latent
+    total = float((changes**2).sum())
+    share = f", {_percent(changes[first] ** 2 / total)} of what all latents do" if total > 0.0 else ""
+    others = ", ".join(f"{observed.name(latent)} by {changes[latent]:.3f}" for latent in found.order[1:4])
+    sentence = (
+        f"{observed.name(first)} changes observations most: one standard deviation of it moves a pixel by "
+        f"{found.interval.estimate:.3f} (root mean square){share}" + (f"; then {others}." if others else ".")
+    )
+    return Written(
+        Finding(
+            "effects",
+            "What does each latent do to an observation?",
+            sentence,
+            found.interval,
+            f"change of a pixel by one standard deviation of {observed.name(first)}",
+            ROLINEK.format("equation 14 (the decoder, linearised)"),
+        )
+    )
+
+
+def _scores(observed: Observed, found: FactorScores | Undefined | None, names: Sequence[str]) -> Written:
+    finding = partial(
+        Finding,
+        "scores",
+        "Does one latent stand for each factor?",
+        unit="mutual information gap (MIG)",
+        reference=CHEN.format("equation 6"),
+    )
+    if found is None:
+        limit = "Without factors nothing can be concluded about meaning: a latent may be clean and mean nothing."
+        return Written(None, (limit,))
+    if isinstance(found, Undefined):
+        limit = f"The factors cannot be scored. {found.detail}"
+        return Written(finding(f"Undefined. {found.detail}", value=None), (limit,))
+    best = [
+        f"{observed.name(int(row.argmax()))} carries most about {name} ({_percent(row.max())} of its entropy)"
+        for name, row, varies in zip(names, found.information, found.varies, strict=True)
+        if varies
+    ]
+    versus = "".join(f", and the model rotated has {one.value:.3f}" for one in found.baselines)
+    sentence = (
+        f"MIG is {found.interval.estimate:.3f}, where 1 is one latent for each factor and 0 none that stands "
+        f"out{versus}; SAP is {found.sap:.3f}; {'; '.join(best[:NAMED])}."
+    )
+    return Written(finding(sentence, value=found.interval, baselines=found.baselines))
+
+
+def _no_second_direction(observed: Observed) -> str:
+    count = "one latent" if observed.active else "no latent"
+    return f"With {count} active there is no second direction to compare with."
+
+
+def _names(observed: Observed, latents: Sequence[int]) -> str:
+    """The names of several latents, the first of them where they are many."""
+    names = ", ".join(observed.name(latent) for latent in latents[:NAMED])
+    return f"{names}, …" if len(latents) > NAMED else names
+
+
+def _as_low(rank: Rank) -> str:
+    return "none is" if rank.as_low == 0 else "1 is" if rank.as_low == 1 else f"{rank.as_low} are"
+
+
+def _percent(share: Any, digits: int = 0) -> str:
+    return f"{100.0 * float(share):.{digits}f} %"

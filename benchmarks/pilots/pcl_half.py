@@ -3,9 +3,9 @@
 Question: PCL scores half of what is printed: MIG .12 against .21 ± .03, DCI .14 against .28 ± .03. The paper gives
 neither its transitions nor its regression head, network or length. Which of these moves the scores?
 
-Command: ``PYTHONPATH=src:papers:benchmarks python benchmarks/pilots/pcl_half.py --seconds 330 --out
+Command: ``PYTHONPATH=src:papers:benchmarks python benchmarks/pilots/pcl_half.py --seconds 300 --out
 results/pilots/pcl_half.json``, with dSprites in ``$AXISWISE_DATA``; then, without a GPU, the same with ``--dci
---device cpu``, which adds DCI (seconds a member) from the codes that were stored beside the file. Cost: five and a half
+--device cpu``, which adds DCI (seconds a member) from the codes that were stored beside the file. Cost: five
 minutes of one H200; ten minutes of two cores for DCI.
 
 Twelve variants of the study's members with four seeds each are one cohort, at the length that half of the time allows:

@@ -3,7 +3,7 @@
 Question: on dSprites, learning as printed ended in one picture for all images. Colour images should not have that trap.
 How long does a thousand steps take with ensembles of four and four, and does the change depend on the factors?
 
-Command: ``PYTHONPATH=src:papers:benchmarks python benchmarks/pilots/shapes3d_change.py --seconds 380 --out
+Command: ``PYTHONPATH=src:papers:benchmarks python benchmarks/pilots/shapes3d_change.py --seconds 360 --out
 results/pilots/shapes3d_change.json``. Cost: six minutes of one H200. Needs no file; with ``AXISWISE_CACHE`` at a folder
 that has the planes of the rendered rooms (``shapes3d-*.npy``, 14 MB) it starts at once.
 
@@ -11,7 +11,7 @@ Twenty β-VAEs of rendered Shapes3D (`conv64`, β = 32, six latents) train for h
 `attack.choose` ranks them by MIG; where fewer than eight have an active latent for each factor, the largest number of
 active latents that eight members have is asked for instead, which is recorded. Then `attack.learn` with `Learning` as
 printed: ε = 0.175, Adam at 1e-4, three batches of the decoders for each of the change, five samples, and neither
-`warm_up`, `start`, `follow` nor `centred`; once for a few hundred steps, which measures the rate, then for as many as
+`warm_up`, `start`, `follow` nor `centred`; once for 150 steps, which measure the rate, then for as many as
 fit.
 
 Recorded after both: seconds for 1,000 steps, the share of the change that depends on factors (`change_share`), the
@@ -37,7 +37,7 @@ from axiswise_papers.zietlow2021.shapes import CHANNELS, ENSEMBLE, EPSILON, FACT
 from axiswise_papers.zietlow2021.sprites import members
 
 SEEDS, LONGEST, TRIAL_STEPS = 20, 50_000, 300
-FIRST_LEARNING = 300
+FIRST_LEARNING = 150
 POINTS = 2048  # observations at which a change is drawn
 SHOWN = 8
 CHOOSING_SECONDS, REPORTING_SECONDS = 15.0, 10.0

@@ -3,8 +3,10 @@
 import argparse
 import json
 import os
+import struct
 import sys
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -92,7 +94,7 @@ class Pilot:
         self.synchronize()
         seconds = time.perf_counter() - began
         model_steps = sum(member.steps for member in members)
-        self.rate = self._rate() or model_steps / seconds
+        self.rate = self.pace or model_steps / seconds
         self.overhead = max(0.0, seconds - model_steps / self.rate)
         self.record["trainings"].append(
             {
@@ -143,18 +145,20 @@ class Pilot:
         """So many model-steps are taken; the rate counts from the second block on, as the first one compiles."""
         self._now = time.perf_counter()
         self._done += units
-        if not self._start:
+        if not self._start and units:  # a training that resumes says first how far it is
             self._first, self._start, self._printed = self._done, self._now, self._now
-        if self._now - self._printed > PRINT_SECONDS:
+        if self._start and self._now - self._printed > PRINT_SECONDS:
             self._printed = self._now
-            self.say(f"  {self._done / self._total:5.1%}, {self._rate():,.0f} model-steps/s")
+            self.say(f"  {self._done / self._total:5.1%}, {self.pace:,.0f} model-steps/s")
         if self.left < 0:
             raise OutOfTime(f"{self.limit:g} s are over at {self._done / self._total:.1%} of a training")
 
     def end(self) -> None:
         """The training is over."""
 
-    def _rate(self) -> float:
+    @property
+    def pace(self) -> float:
+        """Units a second of the training that was last in progress."""
         steps, seconds = self._done - self._first, self._now - self._start
         return steps / seconds if seconds > 0 else 0.0
 
@@ -199,3 +203,17 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.8g}") if np.isfinite(value) else None
     return value
+
+
+def write_png(path: Path, image: torch.Tensor) -> None:
+    """Writes an image (3, h, w) with values in 0 … 1 as a PNG file, for which nothing need be installed."""
+    pixels = (image.clamp(0.0, 1.0) * 255.0).round().to(torch.uint8).permute(1, 2, 0).cpu().numpy()
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # each row says that it is not filtered
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + parts)

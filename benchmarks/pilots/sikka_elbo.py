@@ -3,8 +3,8 @@
 Question: in a first trial of five β the ELBO was largest at β = .5 (−968.2 against −969.3 at 1), where the paper has
 its maximum near 1. Is that training or test points, optimisation, finite data, or the estimator?
 
-Command: ``PYTHONPATH=src:papers:benchmarks python benchmarks/pilots/sikka_elbo.py --seconds 270 --out
-results/pilots/sikka_elbo.json``. Cost: four and a half minutes of one H200; parts are taken in their order while they
+Command: ``PYTHONPATH=src:papers:benchmarks python benchmarks/pilots/sikka_elbo.py --seconds 240 --out
+results/pilots/sikka_elbo.json``. Cost: four minutes of one H200; parts are taken in their order while they
 fit, and the file is written after each.
 
 Networks, optimizer (Adam, 1e-3), batches of 100 and 1,000 points are the study's own. Every part trains six β in one

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from _pilot import FIRST_SEED, OutOfTime, Pilot, options, summary, values_of
 
-from axiswise.data import FactorDataset, Split, synth_nonlinear
+from axiswise.data import DatasetSplit, FactorDataset, synth_nonlinear
 from axiswise.evaluation import evaluate, kl, loss, reconstruction
 from axiswise.geometry import dto
 from axiswise.objectives import BetaVAE
@@ -69,12 +69,12 @@ def members(steps: int, embeddings: int, seeds: int) -> list[Member]:
     )
 
 
-def embeddings_of(law: Callable[..., FactorDataset], count: int, samples: int, device: torch.device) -> list[Split]:
+def embeddings_of(law: Callable[..., FactorDataset], count: int, samples: int, device: torch.device) -> list[DatasetSplit]:
     """The splits of several embeddings; a dataset's seed decides its network and its points."""
     return [law(samples=samples, seed=seed).to(device).split() for seed in range(count)]
 
 
-def measured(population: Population, splits: list[Split], seeds: int) -> list[dict]:
+def measured(population: Population, splits: list[DatasetSplit], seeds: int) -> list[dict]:
     """The values of every member at held-out points of its own embedding."""
     values = []
     for number, split in enumerate(splits):

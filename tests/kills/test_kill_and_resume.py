@@ -1,8 +1,8 @@
 """A command killed with SIGKILL at random moments, and started again each time, ends as if undisturbed.
 
 Weights, histories, rows, verdicts and printed tables must be equal bit for bit, but for times. By default there are a
-few kills at smoke scale (marked slow). ``AXISWISE_KILLS=20 AXISWISE_KILL_SCALE=default pytest -m slow tests/kills`` does
-it at length, in about three times the time of the commands themselves.
+few kills at smoke scale (marked slow). ``AXISWISE_KILLS=20 AXISWISE_KILL_SCALE=default pytest -m slow tests/kills``
+does it at length, in about three times the time of the commands themselves.
 """
 
 import json

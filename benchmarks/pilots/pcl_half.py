@@ -33,14 +33,14 @@ from _pilot import FIRST_SEED, OutOfTime, Pilot, options, summary, values_of
 from torch import nn
 from torch.nn import functional
 
-from axiswise.data import FactorDataset, FactorSpace, Transition, dsprites, transitions
+from axiswise.data import FactorDataset, FactorSpace, LaplaceTransition, Transition, UniformTransition, dsprites
 from axiswise.distributions import Deterministic
 from axiswise.evaluation import evaluate
 from axiswise.models import VAE, Networks, conv64, mlp
 from axiswise.objectives import PCL, Batch, Draw, Terms, Trainable
 from axiswise.optimizers import Adam
 from axiswise.population import Member, Population
-from axiswise.schedules import Cosine, Hyperparameter
+from axiswise.schedules import Cosine, Hyperparameter, hyperparameters, value_at
 from axiswise.scores import dci, mcc, mig
 from axiswise.shapes import Float, Int, Tensor
 
@@ -186,14 +186,15 @@ def members(model: VAE, variants: tuple[Variant, ...], steps: int, batch: int, s
 
 def with_pairs(dataset: FactorDataset, cohort: list[Member]) -> FactorDataset:
     """The dataset with each member's transitions."""
-    laplace = [transitions(dataset, rate=rate).transition for rate in (1.0, 10.0)]
+    shape = ("shape",)  # which never changes
     kinds = (
-        *laplace,
-        transitions(dataset, categorical=()).transition,
-        transitions(dataset, "uniform").transition,
+        LaplaceTransition(1.0, shape),
+        LaplaceTransition(10.0, shape),
+        LaplaceTransition(1.0),
+        UniformTransition(),
         OneFactor(),
     )
-    which = tuple(int(member.objective.transition) for member in cohort)
+    which = tuple(int(value_at(hyperparameters(member.objective)["transition"], 0)) for member in cohort)
     return replace(dataset.changed(transitions="by member"), transition=ByMember(kinds, which))
 
 
@@ -254,7 +255,7 @@ def main() -> None:
         trial = members(network, VARIANTS, TRIAL_STEPS, 64, seeds)
         pilot.train(trial, with_pairs(dataset, trial), "trial")
         fitting = (0.55 * chosen.seconds - pilot.overhead) * pilot.rate / len(trial)
-        steps = min(LONGEST, int(fitting) // 500 * 500)
+        steps = max(500, min(LONGEST, int(fitting) // 500 * 500))
     reference = conv64(1, LATENTS, late_kernel=2, posterior=Deterministic())
     cohorts = {
         "conv64": members(network, VARIANTS, steps, 64, seeds),
@@ -283,7 +284,7 @@ def main() -> None:
         ]
         found = codes_of(population, dataset, points)
         stored |= {f"{name}/codes": found["codes"], "factors": found["factors"]}
-        np.savez_compressed(pilot.out.with_suffix(".npz"), **stored)
+        np.savez_compressed(pilot.out.with_suffix(".npz"), allow_pickle=False, **stored)
         means = summarised(values)
         pilot.write(summary=means, members=values)
         for label, scores in means.items():

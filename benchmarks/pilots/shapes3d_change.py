@@ -129,7 +129,7 @@ def main() -> None:
     if not smoke:
         pilot.train(restarts(TRIAL_STEPS, seeds), dataset, "trial")
         budget = 0.5 * settings.seconds - pilot.overhead - CHOOSING_SECONDS
-        steps = min(longest, int(0.95 * budget * pilot.rate / seeds) // 500 * 500)
+        steps = max(500, min(longest, int(0.95 * budget * pilot.rate / seeds) // 500 * 500))
     population = pilot.train(restarts(steps, seeds), dataset, "β-VAEs")
     choice, relaxed = pilot.timed("choosing", lambda: chosen_of(population, dataset, count))
     print(table(choice), flush=True)

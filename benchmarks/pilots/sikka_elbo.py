@@ -40,7 +40,7 @@ from axiswise.evaluation import evaluate
 from axiswise.objectives import BetaVAE
 from axiswise.optimizers import Adam
 from axiswise.population import Member, grid
-from axiswise.schedules import Cosine
+from axiswise.schedules import Cosine, hyperparameters
 from axiswise.scores import active_units
 from axiswise.shapes import Float, Tensor
 from axiswise_papers.sikka2019.studies import BATCH, EPOCHS, EXAMPLES, figure_2
@@ -189,7 +189,12 @@ def main() -> None:
             found = values_of(rows, "reconstruction", "kl", "error")
             if place == "training":
                 values += [
-                    {"kind": kind, "beta": member.objective.beta, "seed": member.seed, "steps": member.steps}
+                    {
+                        "kind": kind,
+                        "beta": hyperparameters(member.objective)["beta"],
+                        "seed": member.seed,
+                        "steps": member.steps,
+                    }
                     for member in own
                 ]
             for entry, one in zip(values[began:], found, strict=True):

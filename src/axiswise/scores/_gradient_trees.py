@@ -9,7 +9,11 @@ sample is looked at only where that matters, around the best split of each node 
 Other boosting on histograms (XGBoost, LightGBM) chooses splits by second derivatives and regularises them. This one
 chooses them by squared error of the residuals and takes a Newton step in each leaf, as Friedman does, so that
 importances are those of scikit-learn's ``GradientBoostingClassifier`` and ``GradientBoostingRegressor``, as near as
-these are to themselves when one sample in a hundred is left out.
+these are to themselves when one sample in a hundred is left out. scikit-learn's ``HistGradientBoostingClassifier`` has
+no importances.
+
+DCI is 32 to 42 times as fast with these trees as with ``GradientBoostingClassifier``, on 10,000 samples of 10 latents
+and two factors: ``axiswise bench scores``, recorded in ``results/speed/scores_cpu.json``.
 """
 
 from collections.abc import Sequence

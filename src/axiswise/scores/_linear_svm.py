@@ -1,4 +1,8 @@
-r"""Linear support vector machines on a single number, solved exactly and many at a time."""
+r"""Linear support vector machines on a single number, solved exactly and many at a time.
+
+SAP is 29 to 32 times as fast with them as with scikit-learn's ``LinearSVC``, and equal to 4e-5, on 10,000 samples of 10
+latents and five factors: ``axiswise bench scores``, recorded in ``results/speed/scores_cpu.json``.
+"""
 
 from itertools import pairwise
 from typing import NamedTuple

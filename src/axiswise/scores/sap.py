@@ -54,8 +54,8 @@ def sap(
     :math:`k` by single latents :math:`z`:
 
     - Levels, also those around a circle: the accuracy, on test points, of a linear support vector machine that was
-      fitted to the raw code (see :func:`axiswise.numerics.linear_svms`). On one line, one-versus-rest machines separate
-      few levels: even a code that equals the factor does not reach 1. The penalty makes shift and scale matter.
+      fitted to the raw code. On one line, one-versus-rest machines separate few levels: even a code that equals the
+      factor does not reach 1. The penalty makes shift and scale matter.
     - Values: the squared correlation on the training points, 0 for a code of variance up to 10⁻¹².
     - Angles: the share of the code's variance that is linear in their cosine and sine, on the training points. So
       every projection of the circle predicts it wholly, and a latent for the cosine and one for the sine leave no gap.

@@ -132,7 +132,7 @@ def assignment_seconds(*, matrices: int = 10_000, latents: int = 10) -> float:
     """
     factors = normal(SEED, "assignment", 0, (matrices, latents, latents), dtype=torch.float64)
     began = time.perf_counter()
-    dto(None, gram=factors.mT @ factors)
+    dto(gram=factors.mT @ factors)
     return time.perf_counter() - began
 
 
@@ -171,8 +171,8 @@ def _at_once(
     decode: Callable[[Tensor], Tensor], likelihood: Likelihood, z: Float[Tensor, "n z"]
 ) -> tuple[float, float]:
     found = metrics(decode, z, likelihood)
-    law = encoder_law(None, torch.full_like(z, VARIANCE), likelihood, 1.0, information=found.information)
-    return dto(None, gram=found.gram).score.item(), law.score.item()
+    law = encoder_law(torch.full_like(z, VARIANCE), likelihood, 1.0, information=found.information)
+    return dto(gram=found.gram).score.item(), law.score.item()
 
 
 def _one(

@@ -45,8 +45,8 @@ def evaluate(
     first field is the value and whose other fields are kept as detail. Wrap a function written for one model in `each`.
 
     Jacobians are taken at the codes of as many points as memory allows, and codes, variances and samples are cut to
-    these in a measure that asks for them. One that takes `gram` or `information` in place of `jacobians` is given
-    those, at ten times as many points, and None for the Jacobians.
+    these in a measure that asks for them. One with a default for `jacobians`, and for `gram` or `information` in their
+    place, is called with the latter alone, at ten times as many points.
 
     What a member cannot give (a diverged one gives nothing, one without decoder no Jacobians, codes without noise no
     density) is a row with the reason, and so is a measure that raises :class:`~axiswise.errors.NotDefined`.
@@ -219,14 +219,15 @@ def _measure(asked: Asked, quantities: Quantities) -> list[Outcome]:
     members = quantities.group.trained
     if members[0].status != "trained":
         return [Outcome(None, trained.status, {}) for trained in members]
-    product = next((name for name in ("gram", "information") if name in asked.optional), None)
+    # Where a measure can do with either, products take the place of Jacobians, at more points.
+    product = next((name for name in ("gram", "information") if {"jacobians", name} <= {*asked.optional}), None)
     try:
-        arguments = {name: quantities.get(name) for name in asked.needed if not (product and name == "jacobians")}
-        if product and "jacobians" in asked.needed:
-            arguments |= {"jacobians": None, product: quantities.get(product)}
+        arguments = {name: quantities.get(name) for name in (*asked.needed, *([product] if product else []))}
     except NotDefined as reason:
         return [Outcome(None, str(reason), {})] * len(members)
     for name in asked.optional:
+        if product and name == "jacobians":
+            continue
         try:
             arguments[name] = quantities.get(name)
         except NotDefined:

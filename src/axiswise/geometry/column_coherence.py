@@ -23,7 +23,7 @@ class ColumnCoherence(NamedTuple):
 
 
 def column_coherence(
-    jacobians: Float[Tensor, "... n x z"] | None,
+    jacobians: Float[Tensor, "... n x z"] | None = None,
     variance: Float[Tensor, "... n z"] | None = None,
     *,
     gram: Float[Tensor, "... n z z"] | None = None,
@@ -42,9 +42,9 @@ def column_coherence(
         directions (by accident)*, CVPR 2019, theorem 2; Allen, *Unpicking data at the seams*, 2024, equation 8.
 
     Arguments:
-        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents; None with `gram`.
+        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
         variance: Posterior variances at the same samples; all latents count as active if None.
-        gram: Their products JᵀJ, from :func:`gram`.
+        gram: Their products JᵀJ, from :func:`gram`, in place of them.
         active_below: A latent is active if the mean of its posterior variance lies below this.
 
     Example:

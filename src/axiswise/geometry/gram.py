@@ -44,28 +44,40 @@ def gram(
 
 
 def as_gram(
-    jacobians: Float[Tensor, "... n x z"] | None, gram: Float[Tensor, "... n z z"] | None
+    jacobians: Float[Tensor, "... n x z"] | None = None, gram: Float[Tensor, "... n z z"] | None = None
 ) -> Float[Tensor, "... n z z"]:
-    """What a measure of right angles reads: the products where they are given, else those of the Jacobians.
+    """What a measure of right angles reads: the products if they are given, else those of the Jacobians.
 
     Example:
-        >>> as_gram(torch.tensor([[[3.0, 0.0], [4.0, 1.0]]]), None).tolist()
+        >>> as_gram(torch.tensor([[[3.0, 0.0], [4.0, 1.0]]])).tolist()
         [[[25.0, 4.0], [4.0, 1.0]]]
     """
+    exactly_one(jacobians=jacobians, gram=gram)
     if gram is not None:
         if gram.ndim < 3 or 0 in gram.shape or gram.shape[-1] != gram.shape[-2]:
             raise AxiswiseError(
                 f"`gram` must have axes (…, n, z, z), none of them empty. Got shape {tuple(gram.shape)}."
             )
         return gram.double()
-    if jacobians is None:
-        raise AxiswiseError("Either `jacobians` or their products `gram` must be given. Got None of both.")
+    assert jacobians is not None  # for type checkers
     if jacobians.ndim < 3 or 0 in jacobians.shape:
         raise AxiswiseError(
             f"`jacobians` must have axes (…, n, x, z), none of them empty. Got shape {tuple(jacobians.shape)}."
         )
     parts = [_product(part) for part in jacobians.flatten(0, -3).split(SAMPLES_AT_A_TIME)]
     return torch.cat(parts).reshape(*jacobians.shape[:-2], *2 * jacobians.shape[-1:])
+
+
+def exactly_one(**given: Tensor | None) -> None:
+    """Checks that one of two arguments is given, which are two ways to say the same.
+
+    Example:
+        >>> exactly_one(jacobians=torch.zeros(5, 3, 2), gram=None)
+    """
+    count = sum(value is not None for value in given.values())
+    if count != 1:
+        names = " or ".join(f"`{name}`" for name in given)
+        raise AxiswiseError(f"Either {names} must be given. Got {'both' if count else 'neither'}.")
 
 
 def _product(jacobians: Float[Tensor, "... x z"]) -> Float[Tensor, "... z z"]:

@@ -78,7 +78,7 @@ def metrics(
     """
     _check(likelihood)
     parts = [
-        (as_gram(each.jacobians, None), fisher_information(each.jacobians, likelihood, each.decoded))
+        (as_gram(each.jacobians), fisher_information(each.jacobians, likelihood, each.decoded))
         for each in passes(decode, z, chunk=chunk)
     ]
     return Metrics(*(torch.cat(column, -3) for column in zip(*parts, strict=True)))

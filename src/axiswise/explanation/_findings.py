@@ -177,13 +177,13 @@ def _orthogonality(desk: Desk) -> Finding:
         desk.limits.append(f"The distance to orthogonality is undefined. {reason}")
         return say(f"Undefined. {reason}", value=None)
     products, size = desk.active_gram, len(desk.seen.active)
-    single = geometry.dto(None, gram=products[:, None]).score  # as if each point were a member
+    single = geometry.dto(gram=products[:, None]).score  # as if each point were a member
     value = mean_interval(_numpy(single))
-    turned = _rotated(desk, lambda turn: geometry.dto(None, gram=turn @ products @ turn.mT).score)
+    turned = _rotated(desk, lambda turn: geometry.dto(gram=turn @ products @ turn.mT).score)
     chance = geometry.haar_chance(size)
     ascending = torch.linalg.eigvalsh(products).clamp(min=0.0).sqrt()
     desk.arrays.update({"dto": _numpy(single), "dto/rotated": turned, "singular values": _numpy(ascending.flip(-1))})
-    gap = geometry.singular_spectrum(None, gram=products).score.item()
+    gap = geometry.singular_spectrum(gram=products).score.item()
     if gap < GAP:
         desk.limits.append(
             f"Neighbouring singular values of the decoder differ by {_percent(gap, 2)} of the largest at the median "
@@ -210,10 +210,10 @@ def _columns(desk: Desk) -> Finding | None:
     if desk.nothing_to_rotate:
         return None
     products = desk.active_gram
-    single = geometry.column_coherence(None, gram=products[:, None]).score
-    found = geometry.column_coherence(None, gram=products)
+    single = geometry.column_coherence(gram=products[:, None]).score
+    found = geometry.column_coherence(gram=products)
     value = mean_interval(_numpy(single))
-    turned = _rotated(desk, lambda turn: geometry.column_coherence(None, gram=turn @ products @ turn.mT).score)
+    turned = _rotated(desk, lambda turn: geometry.column_coherence(gram=turn @ products @ turn.mT).score)
     desk.arrays.update({"cosines": _numpy(found.cosines), "coherence": _numpy(single), "coherence/rotated": turned})
     closest = math.degrees(math.acos(min(1.0, found.largest.item())))
     beats, _ = _beats(turned, value)

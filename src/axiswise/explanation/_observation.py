@@ -122,7 +122,7 @@ def observe(
         samples=samples,
         decoded=decoded,
         jacobians=jacobians,
-        gram=as_gram(jacobians, None),
+        gram=as_gram(jacobians),
         hidden=hidden,
         kl=kl,
         active=_active(posterior, kl, scale),

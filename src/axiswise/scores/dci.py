@@ -9,7 +9,7 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.scores._gradient_trees import Boosted, boosted_trees
 from axiswise.scores.factors import Factors, split
-from axiswise.scores.score import as_numpy, score
+from axiswise.scores.score import Of, Value, as_numpy, as_value, score
 from axiswise.shapes import Array, Float, Kind, Num
 
 Estimator = Literal["histogram", "reference"]
@@ -18,14 +18,14 @@ STAGES, DEPTH, RATE = 100, 3, 0.1
 OFFSET = 1e-11  # the reference adds it to importances, so that their entropy needs no rule for 0 log 0
 
 
-class DCI(NamedTuple):
+class DCI(NamedTuple, Of[Value]):
     """Disentanglement, completeness and informativeness, what they are made of, and how they were estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Disentanglement: mean over the latents, weighted by their importance."""
-    completeness: float | Float[ndarray, "..."]
+    completeness: Value
     """Mean over the factors, weighted by the importance they distribute."""
-    informativeness: float | Float[ndarray, "..."]
+    informativeness: Value
     """Mean over the factors of `test_accuracy`."""
     latents: Float[ndarray, "... z"]
     """Disentanglement of each latent, 0 for one that no tree uses."""
@@ -51,7 +51,7 @@ def dci(
     test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
     seed: int = 0,
     estimator: Estimator = "histogram",
-) -> DCI:
+) -> DCI[Value]:
     r"""Scores whether each latent is needed for one factor only, and each factor needs one latent only.
 
     Boosted trees (100 stages, depth 3, learning rate 0.1) predict each factor from all latents; :math:`P_{zk} \ge 0` is
@@ -118,7 +118,7 @@ def dci(
     return DCI(
         dci_disentanglement(served.reshape(*leading, latents, -1)),
         dci_completeness(served.reshape(*leading, latents, -1)),
-        informativeness if leading else float(informativeness),
+        as_value(informativeness),
         _concentration(served).reshape(*leading, latents),
         complete.reshape(*leading, -1),
         importance.reshape(*leading, latents, -1),
@@ -129,7 +129,7 @@ def dci(
     )
 
 
-def dci_disentanglement(importance: Num[Array, "... z k"]) -> float | Float[ndarray, "..."]:
+def dci_disentanglement(importance: Num[Array, "... z k"]) -> Value:
     r"""Disentanglement D of a matrix of importances: does each latent serve one factor? See :func:`dci`.
 
     Arguments:
@@ -142,7 +142,7 @@ def dci_disentanglement(importance: Num[Array, "... z k"]) -> float | Float[ndar
     return _weighted(_read_importance(importance))
 
 
-def dci_completeness(importance: Num[Array, "... z k"]) -> float | Float[ndarray, "..."]:
+def dci_completeness(importance: Num[Array, "... z k"]) -> Value:
     r"""Completeness C of a matrix of importances: is each factor served by one latent? See :func:`dci`.
 
     Arguments:
@@ -170,13 +170,13 @@ def _read_importance(importance: Num[Array, "..."]) -> Float[ndarray, "... z k"]
     return matrix
 
 
-def _weighted(matrix: Float[ndarray, "... a b"]) -> float | Float[ndarray, "..."]:
+def _weighted(matrix: Float[ndarray, "... a b"]) -> Value:
     """Concentration of the rows, weighted by what they sum to; 0 if nothing matters for anything."""
     weights = matrix.sum(-1)
     total = weights.sum(-1, keepdims=True)
     shares = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     found = (shares * _concentration(matrix)).sum(-1)
-    return found if found.ndim else float(found)
+    return as_value(found)
 
 
 def _concentration(matrix: Float[ndarray, "... a b"]) -> Float[ndarray, "... a"]:

@@ -9,17 +9,17 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.numerics._line_neighbours import nearest_on_line
 from axiswise.scores.factors import Factors, split
-from axiswise.scores.score import score
+from axiswise.scores.score import Of, Value, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 
 HELD_OUT = 5  # one point in so many is held out, as in the paper
 Form = Literal["bounded", "printed"]
 
 
-class Disentanglement(NamedTuple):
+class Disentanglement(NamedTuple, Of[Value]):
     """The disentanglement score, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean of the gaps; a float for one code, an array of the leading axes for a stack of them."""
     gaps: Float[ndarray, "... k"]
     """Best minus second best performance for each factor, divided by its norm; NaN for factors that are constant."""
@@ -47,7 +47,7 @@ def disentanglement(
     seed: int = 0,
     form: Form = "bounded",
     neighbours: int = 5,
-) -> Disentanglement:
+) -> Disentanglement[Value]:
     r"""Scores how much better the best latent predicts a factor than the second best, by nearest neighbours.
 
     .. math:: \mathrm{Disent.} = \frac{1}{K} \sum_{k=1}^{K} \frac{A_{k,(1)} - A_{k,(2)}}{M_k}
@@ -120,7 +120,7 @@ def disentanglement(
     gaps[:, varies] = (ranked[..., -1] - ranked[..., -2])[:, varies] / norms[varies]
     mean = gaps[:, varies].mean(-1)
     return Disentanglement(
-        mean.reshape(leading) if leading else float(mean[0]),
+        as_value(mean.reshape(leading)),
         gaps.reshape(*leading, -1),
         table.reshape(*leading, -1, latents),
         np.broadcast_to(norms, gaps.shape).reshape(*leading, -1),

@@ -10,18 +10,18 @@ from scipy.sparse import csr_array
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores.factors import as_factors
-from axiswise.scores.score import as_codes, score
+from axiswise.scores.score import Of, Value, as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num, Shaped
 
 
-class FactorVAEScore(NamedTuple):
+class FactorVAEScore(NamedTuple, Of[Value]):
     """The FactorVAE score, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Accuracy on new votes; a float for one code, an array of the leading axes for a stack of them."""
     accuracies: Float[ndarray, "... k"]
     """Accuracy on the new votes in which each factor was held fixed, NaN for those that never were."""
-    train_score: float | Float[ndarray, "..."]
+    train_score: Value
     """Accuracy on the votes that the classifier was made of."""
     counts: Int[ndarray, "... k z"]
     """Those votes: how often each latent varied least while each factor was held fixed."""
@@ -56,7 +56,7 @@ def factor_vae(
     test_votes: int = 5_000,
     threshold: float | int = 0.05,
     bins: int = 20,
-) -> FactorVAEScore:
+) -> FactorVAEScore[Value]:
     r"""Scores how well the latent of least variance tells which factor was held fixed.
 
     A vote holds a factor fixed: it chooses one of those that vary, a row at random for the value, and `batch` rows with
@@ -126,7 +126,7 @@ def factor_vae(
         totals[:, number] = right[:votes].mean(), right[votes:].mean()
         hits = np.bincount(fixed[votes:], weights=right[votes:], minlength=len(shared))
         accuracies[number, list(shared)] = hits / np.where(tested > 0, tested, np.nan)
-    train, final = (total.reshape(leading) if leading else float(total[0]) for total in totals)
+    train, final = (as_value(total.reshape(leading)) for total in totals)
     return FactorVAEScore(
         final,
         accuracies.reshape(*leading, -1),

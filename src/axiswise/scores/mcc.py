@@ -10,14 +10,14 @@ from scipy.stats import rankdata
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, standardised
 from axiswise.scores.factors import Factors, as_factors
-from axiswise.scores.score import as_codes, score
+from axiswise.scores.score import Of, Value, as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 
 
-class MCC(NamedTuple):
+class MCC(NamedTuple, Of[Value]):
     """The mean correlation coefficient, the latent each factor was given, and all correlations."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean over the factors that vary; a float for one code, an array of the leading axes for a stack of them."""
     per_factor: Float[ndarray, "... k"]
     """Correlation of each factor with its latent, 0 if there are fewer latents than factors and it got none, NaN for
@@ -39,7 +39,7 @@ def mcc(
     *,
     kinds: Kind | Sequence[Kind] | None = None,
     correlation: Literal["pearson", "spearman"] = "pearson",
-) -> MCC:
+) -> MCC[Value]:
     r"""Scores the correlation of factors with latents, paired one to one so that it is largest.
 
     .. math:: \mathrm{MCC} = \max_\pi \frac1K \sum_{k=1}^K \left| \operatorname{corr}(f_k, c_{\pi(k)}) \right|
@@ -100,7 +100,7 @@ def mcc(
     per_factor[..., varies] = collected
     matches[..., varies] = np.where(columns < latents, columns, -1)[..., :kept]
     mean = collected.mean(-1)
-    return MCC(mean if leading else float(mean), per_factor, matches, correlations, samples, correlation.capitalize())
+    return MCC(as_value(mean), per_factor, matches, correlations, samples, correlation.capitalize())
 
 
 def _basis(factors: Factors, column: int, ranked: bool) -> Float[ndarray, "n t"]:

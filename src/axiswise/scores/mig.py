@@ -1,7 +1,7 @@
 r"""Mutual information gap: is each factor captured by one latent, and by no other?"""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -9,16 +9,16 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import binned_information, entropy, kraskov_information, ross_information
 from axiswise.scores.factors import Factors, as_factors
-from axiswise.scores.score import as_codes, score
+from axiswise.scores.score import Of, Value, as_codes, as_value, score
 from axiswise.shapes import Array, Float, Kind, Num
 
 NEAREST = ("nearest neighbours (Kraskov; Ross for levels)", "the factor's information with itself, estimated alike")
 
 
-class MIG(NamedTuple):
+class MIG(NamedTuple, Of[Value]):
     """The mutual information gap, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean of the gaps; a float for one code, an array of the leading axes for a stack of them."""
     gaps: Float[ndarray, "... k"]
     """Gap of each factor, NaN for factors that are constant."""
@@ -45,7 +45,7 @@ def mig(
     bins: int = 20,
     estimator: Literal["bins", "neighbours"] = "bins",
     neighbours: int = 3,
-) -> MIG:
+) -> MIG[Value]:
     r"""Scores how much more the most informative latent says about a factor than the second most informative one.
 
     .. math:: \mathrm{MIG} = \frac{1}{K} \sum_{k=1}^{K} \frac{1}{H(f_k)}
@@ -93,10 +93,10 @@ def mig(
     match estimator:
         case "bins":
             information, entropies = _from_bins(codes, read, bins)
-            how = MIG(0.0, information, information, entropies, bins, samples)
+            how: tuple[Any, ...] = (bins, samples)
         case "neighbours":
             information, entropies = _from_neighbours(codes, read, neighbours)
-            how = MIG(0.0, information, information, entropies, None, samples, *NEAREST, neighbours)
+            how = (None, samples, *NEAREST, neighbours)
         case _:
             raise AxiswiseError(f'`estimator` must be "bins" or "neighbours". Got {estimator!r}.')
 
@@ -108,7 +108,7 @@ def mig(
     gaps = np.full((*leading, len(entropies)), np.nan)
     gaps[..., varies] = _gap(information)[..., varies] / entropies[varies]
     mean = gaps[..., varies].mean(-1)
-    return how._replace(score=mean if leading else float(mean), gaps=gaps)
+    return MIG(as_value(mean), gaps, information, entropies, *how)
 
 
 def _gap(information: Float[ndarray, "... k z"]) -> Float[ndarray, "... k"]:

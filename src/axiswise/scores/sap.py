@@ -9,16 +9,16 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.scores._linear_svm import highest_line, linear_svms
 from axiswise.scores.factors import Split, split
-from axiswise.scores.score import score
+from axiswise.scores.score import Of, Value, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 
 DEAD = 1e-12  # variance up to which a code predicts nothing, as in the reference implementation
 
 
-class SAP(NamedTuple):
+class SAP(NamedTuple, Of[Value]):
     """Separated attribute predictability, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean of the gaps; a float for one code, an array of the leading axes for a stack of them."""
     gaps: Float[ndarray, "... k"]
     """Best minus second best prediction of each factor, NaN for factors that are constant."""
@@ -45,7 +45,7 @@ def sap(
     test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
     seed: int = 0,
     C: float = 0.01,
-) -> SAP:
+) -> SAP[Value]:
     r"""Scores how much better the most predictive latent predicts a factor than the second most predictive one.
 
     .. math:: \mathrm{SAP} = \frac{1}{K} \sum_{k=1}^{K} \left( S_{k,(1)} - S_{k,(2)} \right)
@@ -103,7 +103,7 @@ def sap(
     gaps = (ranked[..., -1] - ranked[..., -2]).reshape(*leading, -1)
     mean = gaps[..., varies].mean(-1)
     predictability = table[..., :latents].reshape(*leading, -1, latents)
-    return SAP(mean if leading else float(mean), gaps, predictability, len(read.train), len(read.test), C)
+    return SAP(as_value(mean), gaps, predictability, len(read.train), len(read.test), C)
 
 
 class _Classes(NamedTuple):

@@ -1,7 +1,7 @@
 """What every score has in common: what it declares, and how it reads its arrays."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -11,6 +11,30 @@ from axiswise.shapes import Array, Float, Num, Tensor
 
 Change = Literal["permute", "flip", "shift", "scale"]
 """A change of single latents that keeps what they say: reorder them, negate some, add a constant, stretch each."""
+
+# The result of a score is generic in `Value`: a float for one code, an array of the leading axes for a stack of them.
+# Shapes are unknown to type checkers. They assume a float unless one writes found: MIG[ndarray] = mig(stack, factors).
+if TYPE_CHECKING:
+    from typing import Generic as Of
+
+    from typing_extensions import TypeVar
+
+    Value = TypeVar("Value", float, ndarray, default=float)
+    Count = TypeVar("Count", int, ndarray, default=int)
+else:
+    from typing import TypeVar
+
+    class Of:
+        """`Generic` to type checkers, no base class at run time, since beartype refuses generic named tuples."""
+
+        def __class_getitem__(cls, parameters: Any) -> Any:
+            return cls()
+
+        def __mro_entries__(self, bases: Any) -> tuple[()]:
+            return ()
+
+    Value = TypeVar("Value", float, ndarray)
+    Count = TypeVar("Count", int, ndarray)
 
 Function = TypeVar("Function", bound=Callable)
 Chance = float | Callable[[Sequence[int], int], float] | None
@@ -96,3 +120,13 @@ def as_numpy(values: Array) -> ndarray:
         values = values.detach().cpu()
         return (values.double() if values.is_floating_point() else values).numpy()
     return np.asarray(values)
+
+
+def as_value(values: ndarray | np.generic) -> Any:
+    """A plain number if there are no axes, else the array as it is.
+
+    Example:
+        >>> as_value(np.ones(3).mean()), as_value(np.ones(2))
+        (1.0, array([1., 1.]))
+    """
+    return values if values.ndim else values.item()

@@ -12,10 +12,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from torch.func import jacfwd
 
 from axiswise.distributions import Likelihood
-from axiswise.geometry.dto import dto
-from axiswise.geometry.encoder_law import encoder_law
-from axiswise.geometry.hessian import fisher_information, metrics
-from axiswise.geometry.jacobian import jacobian, quiet_first_use
+from axiswise.geometry import dto, encoder_law, fisher_information, jacobian, metrics
+from axiswise.geometry.jacobian import quiet_first_use
 from axiswise.numerics import normal
 from axiswise.shapes import Float, Tensor
 

@@ -13,12 +13,10 @@ from axiswise.models import conv64, mlp
 from axiswise.numerics import integers, uniform
 from axiswise.objectives import BetaVAE
 from axiswise.optimizers import Adam
-from axiswise.population import fast_precision
+from axiswise.population import Member, device_named, fast_precision
 from axiswise.population._batches import feed
 from axiswise.population._cohort import cohorts
 from axiswise.population._trainer import begin, run
-from axiswise.population.member import Member
-from axiswise.population.train import device_named
 
 WARM_UP = 20  # steps before the clock starts: tracing, caches, allocators
 BLOCK = 10  # steps whose indices are drawn together when batches alone are timed
@@ -31,7 +29,7 @@ class Job:
     Arguments:
         name: What the table calls it.
         member: The member to train many of; its `steps` are how many are timed.
-        dataset: What it sees.
+        dataset: What it is trained on.
         members: How many.
         fused: Whether the plain loop uses PyTorch's fused Adam.
     """
@@ -71,8 +69,7 @@ def standard_jobs(members: int = 64, *, conv: bool = True) -> Iterator[Job]:
 
 def compare(job: Job, *, device: str = "cpu", repeats: int = 5) -> Comparison:
     """Times both ways in turn, `repeats` times, so that neither has the quieter machine."""
-    place = device_named(device)
-    dataset = job.dataset.to(place)
+    dataset = job.dataset.to(device_named(device))
     loop, population = [], []
     for _ in range(repeats):
         loop.append(_loop_seconds(job, dataset))

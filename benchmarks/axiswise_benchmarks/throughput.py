@@ -13,10 +13,10 @@ from axiswise.data import FactorDataset, dsprites, synth_linear
 from axiswise.distributions import Bernoulli, Full
 from axiswise.models import Networks, conv64, linear, mlp
 from axiswise.objectives import Batch, BetaTCVAE, BetaVAE, DeterministicELBO, FactorVAE
+from axiswise.population import Member
 from axiswise.population._batches import feed
 from axiswise.population._cohort import Cohort, Precision
 from axiswise.population._trainer import LONGEST_BLOCK, begin, cohort_program, steps_of
-from axiswise.population.member import Member
 from axiswise.shapes import Tensor
 
 SECONDS = 1.0  # a measurement runs for at least this long, after warming up
@@ -25,7 +25,7 @@ COHORTS = (1, 8, 32, 64)
 
 @dataclass(frozen=True)
 class Task:
-    """What to measure: a member and the dataset it sees."""
+    """What to measure: a member and the dataset it is trained on."""
 
     name: str
     member: Member
@@ -106,8 +106,8 @@ def eager_step(task: Task) -> EagerStep:
             for name, draw in wanted.items()
         }
         second = dataset.x(more) if trainable.second else None
-        seen = Batch(dataset.x(index), index, len(dataset), second=second)
-        terms = member.objective.loss(networks, seen, draws, number)
+        observed = Batch(dataset.x(index), index, len(dataset), second=second)
+        terms = member.objective.loss(networks, observed, draws, number)
         losses = [terms.total] if terms.adversary is None else [terms.total, terms.adversary]
         found = [
             torch.autograd.grad(loss, weights, retain_graph=len(losses) > 1)

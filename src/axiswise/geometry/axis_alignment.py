@@ -46,7 +46,7 @@ def axis_alignment(
         jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
         variance: Posterior variances at the same samples; all latents count as active if None.
         gram: Their products JᵀJ, from :func:`gram`, in place of them.
-        active_below: A latent is active if the mean of its posterior variance lies below this.
+        active_below: A latent is active if the mean of its posterior variance is below this.
 
     Example:
         >>> turned = torch.tensor([[5.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.0, -1.6, 1.2]])

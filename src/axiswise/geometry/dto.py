@@ -70,7 +70,7 @@ def dto(
         jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
         variance: Posterior variances at the same samples; all latents count as active if None.
         gram: Their products JᵀJ, from :func:`gram`, in place of them.
-        active_below: A latent is active if the mean of its posterior variance lies below this.
+        active_below: A latent is active if the mean of its posterior variance is below this.
         latents: "all" takes the distance over all latents nevertheless.
 
     Example:

@@ -8,7 +8,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.geometry.jacobian import passes
 from axiswise.shapes import Float, Tensor
 
-SAMPLES_AT_A_TIME = 64  # Jacobians held in double precision: 21 MB for 4,096 pixels and 10 latents
+SAMPLES_AT_A_TIME = 64  # Jacobians in double precision at once: 21 MB for 4,096 pixels and 10 latents
 
 
 def gram(
@@ -21,7 +21,7 @@ def gram(
 
     The metric that the decoder pulls back to its latents. Lengths and angles of columns, singular values and right
     singular vectors all follow from it, and it has z² numbers where the Jacobian has as many for each pixel. Jacobians
-    are made of a few points at a time and not kept, so that memory does not grow with the number of points but by the
+    are made of a few points at a time and not stored, so that memory does not grow with the number of points but by the
     result. The product squares the condition number, which double precision affords.
 
     References:
@@ -31,7 +31,7 @@ def gram(
     Arguments:
         decode: Maps points of shape (…, n, z) to observations of shape (…, n, *shape), for any n; rows must not depend
             on each other.
-        z: The points; leading axes (members) are handed to `decode` as they are.
+        z: The points; leading axes (members) are passed to `decode` as they are.
         chunk: How many points of each member to work on at a time; as many as suit the device if None.
 
     Example:
@@ -69,7 +69,7 @@ def as_gram(
 
 
 def exactly_one(**given: Tensor | None) -> None:
-    """Checks that one of two arguments is given, which are two ways to say the same.
+    """Checks that one of two arguments is given, which describe the same decoder.
 
     Example:
         >>> exactly_one(jacobians=torch.zeros(5, 3, 2), gram=None)

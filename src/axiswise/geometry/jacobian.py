@@ -64,7 +64,7 @@ def jacobian(
 
     Arguments:
         decode: Maps points of shape (…, n, z) to observations of shape (…, n, *shape), for any n.
-        z: The points; leading axes (members) are handed to `decode` as they are.
+        z: The points; leading axes (members) are passed to `decode` as they are.
         chunk: How many points of each member to work on at a time; as many as suit the device if None. It
             bounds memory and changes nothing else.
         mode: "forward" (a pass for each latent) or "reverse" (a pass for each output, which needs a decoder that can
@@ -134,7 +134,7 @@ def keep_freed_memory() -> None:
     """Has the C library keep the memory that one layer frees for the next, once in a process.
 
     glibc hands freed blocks beyond a threshold back to the system, and fresh ones, which the system clears page by
-    page, cost a fifth of a pass. The threshold is that of the largest block it has seen freed, up to 32 MB, so it is
+    page, cost a fifth of a pass. The threshold is that of the largest block that was freed, up to 32 MB, so it is
     shown one, which is never written to. It then keeps at most twice as much. Other C libraries do not mind.
     """
     torch.empty(KEPT_BYTES, dtype=torch.uint8)
@@ -207,8 +207,8 @@ def _reverse(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) ->
     outputs = decoded.numel() // math.prod(z.shape[:-1])
     places = torch.arange(outputs, device=z.device)
 
-    def row(place: Tensor) -> Tensor:
-        chosen = (places == place).to(decoded.dtype)
+    def row(number: Tensor) -> Tensor:
+        chosen = (places == number).to(decoded.dtype)
         return pull_back(chosen.expand(*z.shape[:-1], outputs).reshape(decoded.shape))[0]
 
     # A cotangent is as large as the observations themselves, so that only some outputs are pulled back at a time.

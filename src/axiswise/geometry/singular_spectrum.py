@@ -47,7 +47,7 @@ def singular_spectrum(
         jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
         variance: Posterior variances at the same samples; all latents count as active if None.
         gram: Their products JᵀJ, from :func:`gram`, in place of them.
-        active_below: A latent is active if the mean of its posterior variance lies below this.
+        active_below: A latent is active if the mean of its posterior variance is below this.
 
     Example:
         >>> found = singular_spectrum(torch.tensor([[[0.0, 4.0], [3.0, 0.0]]]))

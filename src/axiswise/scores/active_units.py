@@ -39,7 +39,7 @@ def active_units(
 
     In a polarized regime, where variances are near 0 or near 1, both agree. The first presumes a prior of variance 1.
 
-    It needs posteriors rather than codes and factors, so it declares no invariances; `evaluate` hands it both.
+    It needs posteriors rather than codes and factors, so it declares no invariances; `evaluate` gives it both.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, section
@@ -50,8 +50,8 @@ def active_units(
         variance: Posterior variances, any leading axes (members) before samples and latents.
         kl: Divergence of each latent's posterior from its prior, in nats.
         by: Which of them decides; if None, the variance where it is given.
-        variance_below: A latent is active if its mean variance lies below this.
-        kl_above: A latent is active if its mean divergence lies above this.
+        variance_below: A latent is active if its mean variance is below this.
+        kl_above: A latent is active if its mean divergence is above this.
 
     Example:
         >>> import torch

@@ -71,8 +71,8 @@ def dci(
     classified. Constant factors are left out, from the base of the logarithm too.
 
     The trees are grown on histograms, in a thirtieth of the time of scikit-learn's; at the ten thousand samples of the
-    reference D and C agree with it to 0.01. Shifts and scales leave the score as it is. To reorder latents or
-    flip them may resolve ties and cut bins differently, which at hundreds of samples moves it by less than 0.01.
+    reference D and C agree with it to 0.01. Shifts and scales do not change the score. To reorder latents or flip them
+    may resolve ties and cut bins differently, which at hundreds of samples changes it by less than 0.01.
 
     References:
         Eastwood and Williams, *A framework for the quantitative evaluation of disentangled representations*, ICLR 2018,
@@ -96,7 +96,7 @@ def dci(
     if estimator not in get_args(Estimator):
         raise AxiswiseError(f'`estimator` must be "histogram" or "reference". Got {estimator!r}.')
     parts = split(codes, factors, kinds, test, seed)
-    read, train, held = parts.factors, parts.train, parts.test
+    read, train, tested = parts.factors, parts.train, parts.test
     varies = read.varies
     *leading, samples, latents = parts.codes.shape
     columns = [_targets(read, column) for column in np.flatnonzero(varies).tolist()]
@@ -104,10 +104,10 @@ def dci(
     members = []
     for member in parts.codes.reshape(-1, samples, latents):
         if estimator == "histogram":
-            fit = boosted_trees(member[train], targets, member[held], stages=STAGES, depth=DEPTH, rate=RATE)
+            fit = boosted_trees(member[train], targets, member[tested], stages=STAGES, depth=DEPTH, rate=RATE)
         else:
-            fit = _reference(member[train], targets, member[held], seed)
-        members.append(_assess(fit, columns, train, held))
+            fit = _reference(member[train], targets, member[tested], seed)
+        members.append(_assess(fit, columns, train, tested))
 
     importance = np.full((len(members), latents, len(read)), np.nan)
     fitted, predicted, complete = (np.full((len(members), len(read)), np.nan) for _ in range(3))
@@ -124,7 +124,7 @@ def dci(
         importance.reshape(*leading, latents, -1),
         fitted.reshape(*leading, -1),
         predicted.reshape(*leading, -1),
-        (len(train), len(held)),
+        (len(train), len(tested)),
         _describe(estimator),
     )
 
@@ -203,7 +203,7 @@ def _targets(read: Factors, column: int) -> list[Num[ndarray, " n"]]:
 
 
 def _assess(
-    fit: Boosted, columns: list[list[Num[ndarray, " n"]]], train: ndarray, held: ndarray
+    fit: Boosted, columns: list[list[Num[ndarray, " n"]]], train: ndarray, tested: ndarray
 ) -> tuple[Float[ndarray, "z k"], Float[ndarray, " k"], Float[ndarray, " k"]]:
     """Importance of latents for factors, and accuracies on the two parts."""
     importance, fitted, predicted = [], [], []
@@ -213,7 +213,7 @@ def _assess(
         mean = fit.importance[places].mean(0)
         importance.append(mean / (mean.sum() or 1.0))
         fitted.append(_accuracy(np.stack([target[train] for target in column], -1), fit.fitted[:, places]))
-        predicted.append(_accuracy(np.stack([target[held] for target in column], -1), fit.predicted[:, places]))
+        predicted.append(_accuracy(np.stack([target[tested] for target in column], -1), fit.predicted[:, places]))
     return np.stack(importance, -1), np.array(fitted), np.array(predicted)
 
 
@@ -239,7 +239,7 @@ def _reference(
     limit = np.finfo(np.float32).max
     if max(np.abs(codes).max(), np.abs(others).max(initial=0.0)) > limit:
         raise AxiswiseError(
-            f'`codes` must lie within ±{limit:g} for the estimator "reference", which holds them in single precision. '
+            f'`codes` must lie within ±{limit:g} for the estimator "reference", which reads them in single precision. '
             "Got larger ones; rescale them."
         )
     importance, fitted, predicted = [], [], []

@@ -62,7 +62,7 @@ def disentanglement(
       bounded by 1. The mean of five unrelated neighbours errs by :math:`\sqrt{1 + 1/5}\, \sigma_k`, worse than a
       constant, so that a perfect code scores about 1.10; and a perfectly classified factor of c equally frequent
       levels scores :math:`c - 1`.
-    - ``"bounded"``, which lies in 0 … 1: :math:`A` is not less than 0, and for classification
+    - ``"bounded"``, between 0 and 1: :math:`A` is not less than 0, and for classification
       :math:`A = \max(0, \mathrm{accuracy} - \mathrm{const})` and :math:`M = 1 - \mathrm{const}`. The scores that the
       paper prints do not exceed 1 (0.99 in its table 2): compare them with this form.
 
@@ -98,7 +98,7 @@ def disentanglement(
         tested, train = np.split(np.concatenate([tested, train]), [max(1, samples // HELD_OUT)])
     if not 1 <= neighbours <= len(train):
         raise AxiswiseError(
-            f"`neighbours` must lie between 1 and the number of points among which they are looked for, {len(train)}. "
+            f"`neighbours` must lie between 1 and the number of points they are searched among, {len(train)}. "
             f"Got {neighbours}; give more points."
         )
     members = read.codes.reshape(-1, samples, latents)

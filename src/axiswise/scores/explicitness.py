@@ -53,7 +53,7 @@ def explicitness(
 
     A logistic regression is fitted to the standardised codes for each factor; the probability is the area under the ROC
     curve of its predictions for level :math:`l`, on test points, ties counting one half. It is 1 if the levels can be
-    read off without an error, ½ for noise, and does not ask which latent says what: it goes together with modularity.
+    read off without an error, ½ for noise. It does not depend on which latent carries what: read it with modularity.
 
     Codes are standardised by mean and deviation of the training points, constant ones are left out; if all are
     constant, every area is ½. Continuous factors and angles are cut into `bins` equal-width bins. A level that no test

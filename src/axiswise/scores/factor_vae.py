@@ -72,7 +72,7 @@ def factor_vae(
     Codes are given, so that every image is encoded once and votes are rows drawn with replacement; the draws are the
     same for all members. Rows whose value is unique are not drawn, since nothing varies among one row. In small groups
     variances are too small by the factor 1 − 1/m, for all latents alike, so that the vote does not change. Continuous
-    factors and angles are held within one of `bins` equal-width bins. Of latents that vary equally little the first
+    factors and angles stay within one of `bins` equal-width bins. Of latents that vary equally little the first
     wins, of factors that win equally often the first.
 
     References:
@@ -113,7 +113,7 @@ def factor_vae(
     counts = np.zeros((len(members), len(read), latents), dtype=np.int64)
     accuracies = np.full((len(members), len(read)), np.nan)
     totals = np.zeros((2, len(members)))
-    held = np.array(list(shared))[fixed]
+    columns = np.array(list(shared))[fixed]
     tested = np.bincount(fixed[votes:], minlength=len(shared))
     for number, member in enumerate(members):
         accuracies[number, list(shared)] = 0.0
@@ -121,7 +121,7 @@ def factor_vae(
             continue
         scaled = (member / np.sqrt(np.where(active[number], variance[number], 1.0)))[:, active[number]]
         winners = np.flatnonzero(active[number])[_winners(scaled, fixed, ballots, batch)]
-        np.add.at(counts[number], (held[:votes], winners[:votes]), 1)
+        np.add.at(counts[number], (columns[:votes], winners[:votes]), 1)
         right = counts[number, list(shared)].argmax(0)[winners] == fixed
         totals[:, number] = right[:votes].mean(), right[votes:].mean()
         hits = np.bincount(fixed[votes:], weights=right[votes:], minlength=len(shared))
@@ -162,8 +162,8 @@ def _draw(
     for number, (column, own) in enumerate(shared.items()):
         cast = np.flatnonzero(fixed == number)
         value = below(len(own.rows), seed, f"factor_vae value {column}", (len(cast),))
-        place = below(own.size[value, None], seed, f"factor_vae rows {column}", (len(cast), batch))
-        drawn = own.rows[own.begin[value, None] + place]
+        chosen = below(own.size[value, None], seed, f"factor_vae rows {column}", (len(cast), batch))
+        drawn = own.rows[own.begin[value, None] + chosen]
         pointers = np.arange(0, drawn.size + 1, batch)
         matrix = csr_array((np.ones(drawn.size), drawn.ravel(), pointers), shape=(len(cast), samples))
         anchor = np.zeros(samples, dtype=np.int64)

@@ -18,7 +18,7 @@ class GaussianTotalCorrelation(NamedTuple, Of[Value]):
     correlations: Float[ndarray, "... z z"]
     """Correlation of each pair of latents, 0 with constant ones."""
     varying: int | Int[ndarray, "..."]
-    """How many latents are not constant: the others say nothing and are left out."""
+    """How many latents are not constant: the others carry no information and are left out."""
     samples: int
     """Samples the estimate was made from."""
     estimator: str = "Gaussian, sample covariance"

@@ -131,9 +131,9 @@ def _strays(
 def _quantile(rows: Float[ndarray, "z m"], quantile: float) -> Float[ndarray, " z"]:
     """Quantile of the distances from the mean, interpolated linearly, of each row."""
     distances = np.abs(rows - rows.mean(-1, keepdims=True))
-    place = quantile * (rows.shape[-1] - 1)
-    below = int(place)
+    position = quantile * (rows.shape[-1] - 1)
+    below = int(position)
     distances.partition(below, axis=-1)
     lower = distances[:, below]
     upper = distances[:, below + 1 :].min(-1) if below + 1 < rows.shape[-1] else lower
-    return lower + (place - below) * (upper - lower)
+    return lower + (position - below) * (upper - lower)

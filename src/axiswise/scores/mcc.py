@@ -86,19 +86,19 @@ def mcc(
     present = np.stack(found).reshape(*leading, -1, latents)
 
     # Rows and columns of zeros make it square: what is paired with them is left over.
-    kept = present.shape[-2]
-    size = max(kept, latents)
+    varying = present.shape[-2]
+    size = max(varying, latents)
     square = np.zeros((*leading, size, size))
-    square[..., :kept, :latents] = present
+    square[..., :varying, :latents] = present
     columns = assignment(square).columns
-    collected = np.take_along_axis(square, columns[..., None], -1)[..., :kept, 0]
+    collected = np.take_along_axis(square, columns[..., None], -1)[..., :varying, 0]
 
     correlations = np.full((*leading, count, latents), np.nan)
     per_factor = np.full((*leading, count), np.nan)
     matches = np.full((*leading, count), -1)
     correlations[..., varies, :] = present
     per_factor[..., varies] = collected
-    matches[..., varies] = np.where(columns < latents, columns, -1)[..., :kept]
+    matches[..., varies] = np.where(columns < latents, columns, -1)[..., :varying]
     mean = collected.mean(-1)
     return MCC(as_value(mean), per_factor, matches, correlations, samples, correlation.capitalize())
 
@@ -109,7 +109,7 @@ def _basis(factors: Factors, column: int, ranked: bool) -> Float[ndarray, "n t"]
     if factors.kinds[column] != "circular":
         target = standardised(rankdata(target, axis=0) if ranked else target)
     left, values, _ = np.linalg.svd(target - target.mean(0), full_matrices=False)
-    return left[:, values > 1e-10 * np.sqrt(len(target))]  # of deviation 1: below lies rounding
+    return left[:, values > 1e-10 * np.sqrt(len(target))]  # of deviation 1: less is rounding
 
 
 def _correlations(

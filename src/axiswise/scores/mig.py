@@ -58,7 +58,7 @@ def mig(
     Codes are cut into equal-width bins, and so are continuous factors and angles; levels are used as they are. Constant
     factors have no entropy to share: their gap is NaN, and the mean is over the others. With a single latent the second
     largest information is 0. Flips, shifts and scales leave the score as it is unless they move a code across the edge
-    of its bin, by rounding or because it lies on one.
+    of its bin, by rounding or because it is on one.
 
     With ``estimator="neighbours"`` nothing is binned: the information of a code with levels is Ross's estimate, with
     real values Kraskov's, with angles Kraskov's along the circle. A continuous factor has no entropy that could
@@ -112,7 +112,7 @@ def mig(
 
 
 def _gap(information: Float[ndarray, "... k z"]) -> Float[ndarray, "... k"]:
-    """Largest minus second largest over the latents; latents that do not exist know nothing."""
+    """Largest minus second largest over the latents; latents that do not exist have none."""
     second, first = np.moveaxis(np.partition(np.insert(information, 0, 0.0, axis=-1), -2, axis=-1)[..., -2:], -1, 0)
     return first - second
 
@@ -132,7 +132,7 @@ def _from_neighbours(
     """Information of the factors with the latents and with themselves, from distances; 0 for constant factors."""
     columns = np.swapaxes(codes, -2, -1).reshape(-1, codes.shape[-2])  # all latents of all members
     information, entropies = np.zeros((len(factors), len(columns))), np.zeros(len(factors))
-    levels = factors.labels(1)  # of those that have levels; the others are not looked at
+    levels = factors.labels(1)  # of those that have levels; the others are not used
     for k in np.flatnonzero(factors.varies):
         values = factors.values[:, k]
         if factors.levelled[k]:

@@ -18,7 +18,7 @@ class Modularity(NamedTuple, Of[Value]):
     score: Value
     """Mean over the latents; a float for one code, an array of the leading axes for a stack of them."""
     per_latent: Float[ndarray, "... z"]
-    """Modularity of each latent, 0 for one that knows nothing at all."""
+    """Modularity of each latent, 0 for one without any information."""
     information: Float[ndarray, "... k z"]
     """Mutual information of each factor with each latent, in nats."""
     bins: int

@@ -118,8 +118,8 @@ class _Classes(NamedTuple):
 def _classes(read: Split, column: int) -> _Classes:
     values = read.factors.values[:, column]
     known, train = np.unique(values[read.train], return_inverse=True)
-    place = np.minimum(known.searchsorted(values[read.test]), len(known) - 1)
-    return _Classes(column, train, np.where(known[place] == values[read.test], place, -1))
+    number = np.minimum(known.searchsorted(values[read.test]), len(known) - 1)
+    return _Classes(column, train, np.where(known[number] == values[read.test], number, -1))
 
 
 def _accuracies(

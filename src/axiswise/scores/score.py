@@ -1,4 +1,4 @@
-"""What every score has in common: what it declares, and how it reads its arrays."""
+"""What every score has in common: what it declares, how it reads its arrays, and the type of its result."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -10,7 +10,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Num, Tensor
 
 Change = Literal["permute", "flip", "shift", "scale"]
-"""A change of single latents that keeps what they say: reorder them, negate some, add a constant, stretch each."""
+"""A change of single latents that keeps their information: reorder them, negate some, add a constant, stretch each."""
 
 # The result of a score is generic in `Value`: a float for one code, an array of the leading axes for a stack of them.
 # Shapes are unknown to type checkers. They assume a float unless one writes found: MIG[ndarray] = mig(stack, factors).
@@ -41,7 +41,7 @@ Chance = float | Callable[[Sequence[int], int], float] | None
 
 
 class Declaration(NamedTuple):
-    """What a score promises, and what the tests of the whole catalogue hold it to."""
+    """What a score promises, and what the tests of the whole catalogue check."""
 
     invariances: frozenset[Change]
     chance: Chance

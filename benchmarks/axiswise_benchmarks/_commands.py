@@ -1,5 +1,6 @@
 """`axiswise bench`: speeds, as ratios measured in one run."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -87,11 +88,11 @@ def scores(
     if not known:
         typer.echo("no reference: tests/scores/reference.py is part of the source tree; only our side is timed")
     benchmark.warm_up(known)
-    train, held = benchmark.TRAIN, benchmark.TEST
-    typer.echo(f"seconds for {train:,} + {held:,} points of {benchmark.LATENTS} latents, factors {benchmark.SIZES}")
+    train, test = benchmark.TRAIN, benchmark.TEST
+    typer.echo(f"seconds for {train:,} + {test:,} points of {benchmark.LATENTS} latents, factors {benchmark.SIZES}")
     typer.echo(f"{'score':34} {'code':9} {'reference':>10} {'ours':>9} {'ratio':>8} {'value':>8} {'difference':>11}")
     rows, totals = [], [0.0, 0.0]
-    for timing in benchmark.compare(known, benchmark.examples(train, held), exact=exact):
+    for timing in benchmark.compare(known, benchmark.examples(train, test), exact=exact):
         rows.append(timing._asdict())
         totals = [totals[0] + (timing.reference_seconds or 0.0), totals[1] + timing.seconds]
         ends = f"{_or_dash(timing.ratio, '8.1f')} {timing.value:8.3f} {_or_dash(timing.difference, '11.1e')}"
@@ -102,13 +103,13 @@ def scores(
 
     typer.echo(f"seconds for {members} members, scored at once against one by one")
     many = []
-    for timing in benchmark.compare_population(known, benchmark.population(members, train, held), exact=exact):
+    for timing in benchmark.compare_population(known, benchmark.population(members, train, test), exact=exact):
         many.append(timing._asdict())
         ends = f"{_or_dash(timing.ratio, '8.1f')} {'':8} {_or_dash(timing.difference, '11.1e')}"
         about = f"  reference measured on {timing.sampled} members" if 0 < timing.sampled < members else ""
         slow = _or_dash(timing.reference_seconds, "10.3f")
         typer.echo(f"{timing.score:34} {'members':9} {slow} {timing.seconds:9.3f} {ends}{about}".rstrip())
-    peak = benchmark.peak_memory()
+    peak = _peak_memory()
     typer.echo(f"peak memory of all this: {_or_dash(peak, '.2f')} GiB")
     if json_file:
         about = {"format": "axiswise-bench-1", "exact": exact, "reference": bool(known), "versions": versions()}
@@ -126,7 +127,6 @@ def geometry(
     from axiswise.models import conv64, initialise
     from axiswise.records import versions, write_json
     from axiswise_benchmarks import geometry as benchmark
-    from axiswise_benchmarks.scores import peak_memory
 
     torch.set_num_threads(1)  # either way: threads that wait for each other measure who else uses the machine
     vae, decoders = conv64(latents=10), []
@@ -148,7 +148,7 @@ def geometry(
         times = f"{found.seconds:8.2f} {found.loop_seconds:8.2f} {found.ratio:6.1f} {found.ratio_to_double:9.1f}"
         values = f"{found.dto:8.4f} {found.dto_difference:8.0e} {found.law:8.4f} {found.law_difference:.0e}"
         typer.echo(f"{found.dtype:8} {times} {found.reverse_seconds:8.0f} {values}")
-    assigned, peak = benchmark.assignment_seconds(), peak_memory()
+    assigned, peak = benchmark.assignment_seconds(), _peak_memory()
     typer.echo(f"DtO of 10,000 products of 10 latents: {assigned:.2f} s")
     typer.echo(f"peak memory of all this: {_or_dash(peak, '.2f')} GiB")
     if json_file:
@@ -160,6 +160,16 @@ def _or_dash(value: float | None, form: str) -> str:
     return f"{'–':>{form.partition('.')[0]}}" if value is None else f"{value:{form}}"
 
 
+def _peak_memory() -> float | None:
+    """The most memory that this process has used, in GiB; None on Windows, which does not count it."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+
+
 def _throughput(device: str, json_file: Path | None) -> None:
     """Model-steps a second on a GPU, against one model at a time and against what the memory allows."""
     import torch
@@ -167,13 +177,13 @@ def _throughput(device: str, json_file: Path | None) -> None:
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.throughput import COHORTS, bandwidth, cohort_rate, eager_rate, tasks, work
 
-    place = torch.device(device)
-    name, speed = torch.cuda.get_device_name(place), bandwidth(place)
+    gpu = torch.device(device)
+    name, speed = torch.cuda.get_device_name(gpu), bandwidth(gpu)
     typer.echo(f"{name}, copies at {speed / 1e12:.2f} TB/s; model-steps a second, draws and batches included")
     typer.echo("floor: the rate at which the memory alone could keep up; GB/s: unavoidable traffic at that rate")
     typer.echo(f"{'task':26} {'members':>9} {'rate':>9} {'× eager':>8} {'TFLOP/s':>8} {'GB/s':>7} {'of floor':>9}")
     rows = []
-    for task in tasks(place):
+    for task in tasks(gpu):
         needed, eager = work(task), eager_rate(task)
         found = [("eager", 1, eager)]
         found += [("bf16", count, cohort_rate(task, count, "bf16")) for count in COHORTS]

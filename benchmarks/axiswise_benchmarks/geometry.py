@@ -12,10 +12,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from torch.func import jacfwd
 
 from axiswise.distributions import Likelihood
-from axiswise.geometry.dto import dto
-from axiswise.geometry.encoder_law import encoder_law
-from axiswise.geometry.hessian import fisher_information, metrics
-from axiswise.geometry.jacobian import jacobian, quiet_first_use
+from axiswise.geometry import dto, encoder_law, fisher_information, jacobian, metrics
+from axiswise.geometry.jacobian import quiet_first_use
 from axiswise.numerics import normal
 from axiswise.shapes import Float, Tensor
 
@@ -132,7 +130,7 @@ def assignment_seconds(*, matrices: int = 10_000, latents: int = 10) -> float:
     """
     factors = normal(SEED, "assignment", 0, (matrices, latents, latents), dtype=torch.float64)
     began = time.perf_counter()
-    dto(None, gram=factors.mT @ factors)
+    dto(gram=factors.mT @ factors)
     return time.perf_counter() - began
 
 
@@ -171,8 +169,8 @@ def _at_once(
     decode: Callable[[Tensor], Tensor], likelihood: Likelihood, z: Float[Tensor, "n z"]
 ) -> tuple[float, float]:
     found = metrics(decode, z, likelihood)
-    law = encoder_law(None, torch.full_like(z, VARIANCE), likelihood, 1.0, information=found.information)
-    return dto(None, gram=found.gram).score.item(), law.score.item()
+    law = encoder_law(torch.full_like(z, VARIANCE), likelihood, 1.0, information=found.information)
+    return dto(gram=found.gram).score.item(), law.score.item()
 
 
 def _one(

@@ -31,7 +31,7 @@ class Job:
     Arguments:
         name: What the table calls it.
         member: The member to train many of; its `steps` are how many are timed.
-        dataset: What it sees.
+        dataset: What it is trained on.
         members: How many.
         fused: Whether the plain loop uses PyTorch's fused Adam.
     """
@@ -71,8 +71,7 @@ def standard_jobs(members: int = 64, *, conv: bool = True) -> Iterator[Job]:
 
 def compare(job: Job, *, device: str = "cpu", repeats: int = 5) -> Comparison:
     """Times both ways in turn, `repeats` times, so that neither has the quieter machine."""
-    place = device_named(device)
-    dataset = job.dataset.to(place)
+    dataset = job.dataset.to(device_named(device))
     loop, population = [], []
     for _ in range(repeats):
         loop.append(_loop_seconds(job, dataset))

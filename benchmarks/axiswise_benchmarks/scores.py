@@ -1,10 +1,11 @@
 """How much faster is the battery than plain algorithms, one code and one classifier at a time, and how far off?
 
-The plain algorithms are those the tests compare with, ``tests/scores/reference.py``. They are part of the source tree,
-not of an installed package; without them, only our side is timed.
+The plain algorithms are those that the tests compare with, ``tests/scores/reference.py`` of a checkout. Without them,
+only our side is timed.
 """
 
 import importlib.util
+import inspect
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,13 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from axiswise import scores
-from axiswise.scores.score import declaration
 
 SIZES = (3, 6, 40, 32, 32)  # levels of dSprites: shape, scale, orientation, and both positions
 LATENTS = 10
 TRAIN, TEST = 10_000, 5_000
-FEW = 2  # factors that boosted trees are compared on unless all are asked for: the reference takes minutes with all
-SAMPLED = 3  # members that the reference scores unless all are asked for
+FEW = 2  # factors that boosted trees are compared on unless `exact`: the reference takes minutes with all
+SAMPLED = 3  # members that the reference scores unless `exact`
 POPULATION = ("mig", "sap", "modularity", "irs")
 SLOW = 2.0  # seconds above which a timing is not repeated
 REPEATS = 3
@@ -66,10 +66,10 @@ class PopulationTiming(NamedTuple):
 
 
 def reference(path: Path | None = None) -> dict[str, Plain]:
-    """The plain algorithms by the score's name; empty where the source tree is not at hand.
+    """The plain algorithms by the score's name; empty outside a checkout of the repository.
 
     Arguments:
-        path: The file that defines them; that of the source tree if None.
+        path: The file that defines them; that of the checkout if None.
     """
     path = path or Path(__file__).resolve().parents[2] / "tests" / "scores" / "reference.py"
     spec = importlib.util.spec_from_file_location("axiswise_reference", path) if path.is_file() else None
@@ -115,10 +115,10 @@ def population(members: int, train: int = TRAIN, test: int = TEST) -> Example:
     generator = np.random.default_rng(1)
     aligned, *_ = examples(train, test)
     rotations = [np.linalg.qr(np.eye(LATENTS) + 0.3 * generator.normal(size=(LATENTS,) * 2))[0] for _ in range(members)]
-    held, factors = aligned.test
+    test_codes, factors = aligned.test
     return Example(
         "population", np.stack([aligned.codes @ one for one in rotations]), aligned.factors,
-        (np.stack([held @ one for one in rotations]), factors),
+        (np.stack([test_codes @ one for one in rotations]), factors),
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def compare_population(known: dict[str, Plain], codes: Example, *, exact: bool =
         codes: The members, from `population`.
         exact: Whether the plain algorithm scores all members rather than a few, from which its time is extrapolated.
     """
-    members = len(codes.codes)
+    members, (test_codes, factors) = len(codes.codes), codes.test
     sampled = members if exact else min(SAMPLED, members)
     for name in (name for name in POPULATION if name in _battery()):
         seconds, values = _timed(partial(_ours, name, codes))
@@ -168,8 +168,7 @@ def compare_population(known: dict[str, Plain], codes: Example, *, exact: bool =
             continue
         times, differences = [], []
         for member in range(sampled):
-            held, factors = codes.test
-            one, found = _timed(partial(known[name], codes.codes[member], codes.factors, held[member], factors))
+            one, found = _timed(partial(known[name], codes.codes[member], codes.factors, test_codes[member], factors))
             times.append(one)
             differences.append(abs(float(found[-1] if isinstance(found, tuple) else found) - values[member]))
         total = sum(times) / sampled * members
@@ -177,35 +176,22 @@ def compare_population(known: dict[str, Plain], codes: Example, *, exact: bool =
 
 
 def warm_up(known: dict[str, Plain]) -> None:
-    """Runs everything once on little, so that no timing holds the import of a library."""
+    """Runs everything once on little, so that no timing includes the import of a library."""
     for _ in compare(known, examples(600, 300)[:1]):
         continue
 
 
-def peak_memory() -> float | None:
-    """The most memory this process has held, in GiB; None on systems that do not tell."""
-    try:
-        import resource
-        import sys
-    except ImportError:  # Windows
-        return None
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
-
-
 def _battery() -> dict[str, Callable[..., Any]]:
     functions = {name: getattr(scores, name) for name in scores.__all__}
-    return {name: function for name, function in functions.items() if declaration(function)}
+    return {name: function for name, function in functions.items() if scores.declaration(function)}
 
 
 def _ours(name: str, example: Example) -> Any:
     """Our score of an example, given what it takes."""
-    import inspect
-
     function = _battery()[name]
     offered = {"codes": example.codes, "factors": example.factors, "test": example.test, **SETTINGS.get(name, {})}
-    asked = inspect.signature(function).parameters
-    return function(**{key: value for key, value in offered.items() if key in asked}).score
+    parameters = inspect.signature(function).parameters
+    return function(**{key: value for key, value in offered.items() if key in parameters}).score
 
 
 def _reference_dci(codes: np.ndarray, factors: np.ndarray, test_codes: np.ndarray, test_factors: np.ndarray) -> float:
@@ -214,8 +200,8 @@ def _reference_dci(codes: np.ndarray, factors: np.ndarray, test_codes: np.ndarra
 
 
 def _first_factors(example: Example, count: int) -> Example:
-    held, factors = example.test
-    return example._replace(factors=example.factors[:, :count], test=(held, factors[:, :count]))
+    test_codes, factors = example.test
+    return example._replace(factors=example.factors[:, :count], test=(test_codes, factors[:, :count]))
 
 
 def _timed(function: Callable[[], Any]) -> tuple[float, Any]:

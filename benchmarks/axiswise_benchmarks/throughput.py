@@ -25,7 +25,7 @@ COHORTS = (1, 8, 32, 64)
 
 @dataclass(frozen=True)
 class Task:
-    """What to measure: a member and the dataset it sees."""
+    """What to measure: a member and the dataset it is trained on."""
 
     name: str
     member: Member
@@ -106,8 +106,8 @@ def eager_step(task: Task) -> EagerStep:
             for name, draw in wanted.items()
         }
         second = dataset.x(more) if trainable.second else None
-        seen = Batch(dataset.x(index), index, len(dataset), second=second)
-        terms = member.objective.loss(networks, seen, draws, number)
+        observed = Batch(dataset.x(index), index, len(dataset), second=second)
+        terms = member.objective.loss(networks, observed, draws, number)
         losses = [terms.total] if terms.adversary is None else [terms.total, terms.adversary]
         found = [
             torch.autograd.grad(loss, weights, retain_graph=len(losses) > 1)

@@ -69,7 +69,9 @@ def members(steps: int, embeddings: int, seeds: int) -> list[Member]:
     )
 
 
-def embeddings_of(law: Callable[..., FactorDataset], count: int, samples: int, device: torch.device) -> list[DatasetSplit]:
+def embeddings_of(
+    law: Callable[..., FactorDataset], count: int, samples: int, device: torch.device
+) -> list[DatasetSplit]:
     """The splits of several embeddings; a dataset's seed decides its network and its points."""
     return [law(samples=samples, seed=seed).to(device).split() for seed in range(count)]
 

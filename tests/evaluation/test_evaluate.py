@@ -189,7 +189,7 @@ def test_products_take_the_place_of_jacobians_and_cut_what_is_taken_at_the_same_
     monkeypatch.setattr("axiswise.evaluation._quantities.PRODUCT_NUMBERS", 6 * 50)
     counts = {}
 
-    def either(jacobians, codes, posterior, *, gram=None):
+    def either(codes, posterior, *, jacobians=None, gram=None):
         counts["either"] = (jacobians, gram.shape[1], codes.shape[1], posterior.mean.shape[1])
         return codes.mean(dim=(1, 2))
 
@@ -197,8 +197,17 @@ def test_products_take_the_place_of_jacobians_and_cut_what_is_taken_at_the_same_
         counts["both"] = (jacobians.shape[1], gram.shape[1], information.shape[1], codes.shape[1])
         return codes.mean(dim=(1, 2))
 
-    evaluate(population, SQUARE, [either, both], points=100)
-    assert counts == {"either": (None, 50, 50, 50), "both": (20, 20, 20, 20)}
+    def more(jacobians, codes, *, gram=None):
+        counts["more"] = (jacobians.shape[1], gram.shape[1], codes.shape[1])
+        return codes.mean(dim=(1, 2))
+
+    def slopes(codes, jacobians=None):
+        counts["slopes"] = (jacobians.shape[1], codes.shape[1])
+        return codes.mean(dim=(1, 2))
+
+    evaluate(population, SQUARE, [either, both, more, slopes], points=100)
+    expected = {"either": (None, 50, 50, 50), "both": (20, 20, 20, 20), "more": (20, 20, 20), "slopes": (20, 20)}
+    assert counts == expected
 
 
 def test_a_measure_that_is_not_defined_is_a_row_with_its_reason(population):

@@ -129,7 +129,7 @@ def test_metrics_of_another_likelihood_are_not_defined():
 def test_measures_read_the_same_from_products(measure, leading):
     slopes = normals(*leading, 6, 9, 4)
     variance = torch.rand(*leading, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(4)) + 0.25
-    for one, other in zip(measure(slopes, variance), measure(None, variance, gram=slopes.mT @ slopes), strict=True):
+    for one, other in zip(measure(slopes, variance), measure(variance=variance, gram=slopes.mT @ slopes), strict=True):
         assert one.shape[: len(leading)] == leading
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10, equal_nan=True)
 
@@ -272,12 +272,13 @@ def test_the_exact_optimum_obeys_the_encoder_law():
     vae = beta_vae_optimum(model.covariance, 6, beta, noise)
     likelihood = Gaussian(math.sqrt(noise))
     found = metrics(lambda z: z @ vae.decoder.mT, normals(5, 6), likelihood)
-    law = encoder_law(None, vae.variances.expand(5, 6), likelihood, beta, information=found.information)
+    law = encoder_law(vae.variances.expand(5, 6), likelihood, beta, information=found.information)
     assert vae.active < 6
     assert law.score < 1e-8
     assert law.off_diagonal < 1e-8
     assert law.score == pytest.approx(
-        encoder_law(vae.decoder.expand(5, 8, 6), vae.variances.expand(5, 6), likelihood, beta).score.item(), abs=1e-13
+        encoder_law(vae.variances.expand(5, 6), likelihood, beta, jacobians=vae.decoder.expand(5, 8, 6)).score.item(),
+        abs=1e-13,
     )
 
 
@@ -289,7 +290,7 @@ def test_devices_and_types(device):
     there = metrics(lambda z: (z @ first).tanh() @ second, z.to(device), Gaussian())
     torch.testing.assert_close(there.gram.cpu(), here.gram, rtol=1e-10, atol=1e-10)
     for measure in (dto, singular_spectrum, axis_alignment, column_coherence):
-        for one, other in zip(measure(None, gram=there.gram), measure(None, gram=here.gram), strict=True):
+        for one, other in zip(measure(gram=there.gram), measure(gram=here.gram), strict=True):
             assert one.device.type == device
             torch.testing.assert_close(one.cpu(), other, rtol=1e-8, atol=1e-8, equal_nan=True)
 
@@ -297,10 +298,12 @@ def test_devices_and_types(device):
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize("measure", [dto, singular_spectrum, axis_alignment, column_coherence])
 def test_refuses_what_has_no_products(measure):
-    with pytest.raises(AxiswiseError, match="Either `jacobians` or their products `gram` must be given"):
-        measure(None)
+    with pytest.raises(AxiswiseError, match=r"Either `jacobians` or `gram` must be given\. Got neither\."):
+        measure()
+    with pytest.raises(AxiswiseError, match=r"Either `jacobians` or `gram` must be given\. Got both\."):
+        measure(torch.zeros(2, 3, 4), gram=torch.zeros(2, 4, 4))
     with pytest.raises(AxiswiseError, match=r"`gram` must have axes \(…, n, z, z\).* Got shape \(2, 3, 4\)"):
-        measure(None, gram=torch.zeros(2, 3, 4))
+        measure(gram=torch.zeros(2, 3, 4))
     with pytest.raises(AxiswiseError, match=r"`jacobians` must have axes .* Got shape \(2, 3\)"):
         measure(torch.zeros(2, 3))
     with pytest.raises(AxiswiseError, match=r"`variance` must have the shape \(2, 4\) of .* Got \(3, 4\)"):
@@ -320,5 +323,10 @@ def test_refuses_no_latents_and_no_draws():
         haar_chance(0)
     with pytest.raises(AxiswiseError, match=r"`samples` must be at least 2. Got 1"):
         haar_chance(2, samples=1)
-    with pytest.raises(AxiswiseError, match=r"Either `jacobians` or `information` must be given"):
-        encoder_law(None, torch.ones(2, 3), Gaussian(), 1.0)
+
+
+def test_refuses_jacobians_and_information_together_and_none_of_them():
+    with pytest.raises(AxiswiseError, match=r"Either `jacobians` or `information` must be given\. Got neither\."):
+        encoder_law(torch.ones(2, 3), Gaussian(), 1.0)
+    with pytest.raises(AxiswiseError, match=r"Either `jacobians` or `information` must be given\. Got both\."):
+        encoder_law(torch.ones(2, 3), Gaussian(), 1.0, jacobians=torch.zeros(2, 4, 3), information=torch.zeros(2, 3, 3))

@@ -67,7 +67,9 @@ MEASURES: dict[str, Callable[[Setting], Any]] = {
     "deterministic_elbo": lambda s: geometry.deterministic_elbo(*s.inference),
     "dto": lambda s: geometry.dto(s.slopes, s.variance),
     "elbo": lambda s: geometry.elbo(*s.inference),
-    "encoder_law": lambda s: geometry.encoder_law(s.slopes, s.variance, Bernoulli(), 2.0, s.decode, s.codes),
+    "encoder_law": lambda s: geometry.encoder_law(
+        s.variance, Bernoulli(), 2.0, jacobians=s.slopes, decode=s.decode, codes=s.codes
+    ),
     "fisher_information": lambda s: geometry.fisher_information(s.slopes, Bernoulli(), s.decode(s.codes)),
     "gram": lambda s: geometry.gram(s.decode, s.codes),
     "hadamard_defect": lambda s: geometry.hadamard_defect(s.slopes, s.variance),

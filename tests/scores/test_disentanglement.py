@@ -105,5 +105,5 @@ def test_refuses():
     codes, factors = mixed(6)
     with pytest.raises(AxiswiseError, match=r"`form` must be 'bounded' or 'printed'. Got 'published'."):
         disentanglement(codes, factors, form="published")
-    with pytest.raises(AxiswiseError, match=r"points among which they are looked for, 5. Got 6; give more points"):
+    with pytest.raises(AxiswiseError, match=r"points they are searched among, 5. Got 6; give more points"):
         disentanglement(codes, factors, kinds=KINDS, neighbours=6)

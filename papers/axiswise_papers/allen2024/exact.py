@@ -263,7 +263,7 @@ def sigma() -> Iterator[Finding]:
 
         solved = scipy.optimize.minimize(lost, np.zeros(6), jac=True, method="BFGS", options={"gtol": 1e-12})
         variance = torch.from_numpy(np.exp(solved.x)).reshape(3, 2)
-        found = encoder_law(jacobians, variance, likelihood, beta, decode, codes)
+        found = encoder_law(variance, likelihood, beta, jacobians=jacobians, decode=decode, codes=codes)
         case = f"{type(likelihood).__name__}, β = {beta:g}"
         # The root of rounding, where BFGS stops.
         yield within(f"{case}: deviation of the best variances from the law", found.score.item(), 1e-7)
@@ -271,7 +271,7 @@ def sigma() -> Iterator[Finding]:
         yield true(f"{case}: although columns are not orthogonal", share > 0.05, rule="off-diagonal share above 0.05")
         if isinstance(likelihood, Gaussian):
             orthogonal = jacobians @ torch.linalg.svd(jacobians, full_matrices=False)[2].mT
-            law = encoder_law(orthogonal, torch.ones(3, 2).double(), likelihood, beta)
+            law = encoder_law(torch.ones(3, 2).double(), likelihood, beta, jacobians=orthogonal)
             yield within(f"{case}: off-diagonal share of orthogonal columns", law.off_diagonal.item(), 1e-14)
     information, beta = fisher_information(normals(1, 6, 3), Gaussian(0.5))[0], 2.0
     covariance = torch.linalg.inv(torch.eye(3) + information / beta).requires_grad_()

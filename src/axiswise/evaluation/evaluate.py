@@ -46,8 +46,8 @@ def evaluate(
     `each`.
 
     Jacobians are taken at the codes of as many points as memory allows, and codes, variances and samples are cut to
-    these in a measure that needs them. One that takes `gram` or `information` in place of `jacobians` gets those, at
-    ten times as many points, and None for the Jacobians.
+    these in a measure that needs them. One with a default for `jacobians`, and for `gram` or `information` in their
+    place, is called with the latter alone, at ten times as many points.
 
     What a member cannot give (a diverged one gives nothing, one without decoder no Jacobians, codes without noise no
     density) is a row with the reason, and so is a measure that raises :class:`~axiswise.errors.NotDefined`.
@@ -220,14 +220,15 @@ def _measure(needs: Needs, quantities: Quantities) -> list[MeasureResult]:
     members = quantities.group.trained
     if members[0].status != "trained":
         return [MeasureResult(None, trained.status, {}) for trained in members]
-    product = next((name for name in ("gram", "information") if name in needs.optional), None)
+    # A measure that takes either gets products instead of Jacobians, at more points.
+    product = next((name for name in ("gram", "information") if {"jacobians", name} <= {*needs.optional}), None)
     try:
-        arguments = {name: quantities.get(name) for name in needs.required if not (product and name == "jacobians")}
-        if product and "jacobians" in needs.required:
-            arguments |= {"jacobians": None, product: quantities.get(product)}
+        arguments = {name: quantities.get(name) for name in (*needs.required, *([product] if product else []))}
     except NotDefined as reason:
         return [MeasureResult(None, str(reason), {})] * len(members)
     for name in needs.optional:
+        if product and name == "jacobians":
+            continue
         try:
             arguments[name] = quantities.get(name)
         except NotDefined:

@@ -114,7 +114,7 @@ def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Pri
         samples=samples,
         decoded=decoded,
         jacobians=jacobians,
-        gram=as_gram(jacobians, None),
+        gram=as_gram(jacobians),
         not_differentiable=not_differentiable,
         kl=kl,
         active=_active(posterior, kl, scale),

@@ -69,7 +69,7 @@ def parts(
         x: The observations.
         posterior: Their posteriors, any leading axes (members).
         points: How many to go through, from the first; all if None.
-        share: How many outputs are held at once for each of them.
+        share: How many outputs are in memory at once for each of them.
 
     Example:
         >>> from axiswise.distributions import DiagonalParameters

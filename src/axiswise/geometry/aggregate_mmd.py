@@ -20,7 +20,7 @@ def aggregate_mmd(
     .. math:: \mathrm{MMD}^2 = \mathbb E\, k(z, \tilde z) + \mathbb E\, k(z', \tilde z') - 2\, \mathbb E\, k(z, z'),
         \qquad z, \tilde z \sim q(z),\; z', \tilde z' \sim p(z)
 
-    Unlike a divergence it asks for no density, so that plain autoencoders have it, too. The estimate is unbiased and
+    Unlike a divergence it needs no density, so that plain autoencoders have it, too. The estimate is unbiased and
     may be negative.
 
     References:

@@ -24,7 +24,7 @@ class AxisAlignment(NamedTuple):
 
 
 def axis_alignment(
-    jacobians: Float[Tensor, "... n x z"] | None,
+    jacobians: Float[Tensor, "... n x z"] | None = None,
     variance: Float[Tensor, "... n z"] | None = None,
     *,
     gram: Float[Tensor, "... n z z"] | None = None,
@@ -43,10 +43,10 @@ def axis_alignment(
         equation 29 and proposition 1.
 
     Arguments:
-        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents; None with `gram`.
+        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
         variance: Posterior variances at the same samples; all latents count as active if None.
-        gram: Their products JᵀJ, from :func:`gram`.
-        active_below: A latent is active if the mean of its posterior variance lies below this.
+        gram: Their products JᵀJ, from :func:`gram`, in place of them.
+        active_below: A latent is active if the mean of its posterior variance is below this.
 
     Example:
         >>> turned = torch.tensor([[5.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.0, -1.6, 1.2]])

@@ -1,4 +1,4 @@
-r"""Coherence of a decoder's columns: how much of JᵀJ lies off its diagonal?"""
+r"""Coherence of a decoder's columns: how much of JᵀJ is off its diagonal?"""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class ColumnCoherence(NamedTuple):
 
 
 def column_coherence(
-    jacobians: Float[Tensor, "... n x z"] | None,
+    jacobians: Float[Tensor, "... n x z"] | None = None,
     variance: Float[Tensor, "... n z"] | None = None,
     *,
     gram: Float[Tensor, "... n z z"] | None = None,
@@ -35,17 +35,17 @@ def column_coherence(
         \qquad G_i = J_i^\top J_i
 
     It is 0 if and only if all columns are orthogonal, and needs no distinct singular values, unlike the distance to
-    orthogonality. Long columns count for more; the cosines, which do not see lengths, stand beside it.
+    orthogonality. Long columns count for more; the cosines do not depend on lengths.
 
     References:
         The diagonal of JᵀJ as what VAEs strive for: Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA
         directions (by accident)*, CVPR 2019, theorem 2; Allen, *Unpicking data at the seams*, 2024, equation 8.
 
     Arguments:
-        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents; None with `gram`.
+        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
         variance: Posterior variances at the same samples; all latents count as active if None.
-        gram: Their products JᵀJ, from :func:`gram`.
-        active_below: A latent is active if the mean of its posterior variance lies below this.
+        gram: Their products JᵀJ, from :func:`gram`, in place of them.
+        active_below: A latent is active if the mean of its posterior variance is below this.
 
     Example:
         >>> found = column_coherence(torch.tensor([[[1.0, 1.0], [0.0, 1.0]]]))  # at 45 degrees
@@ -62,7 +62,7 @@ def column_coherence(
     largest = cosines.masked_fill(own | cosines.isnan(), -1.0).amax((-2, -1))
     largest = torch.where(largest < 0.0, torch.nan, largest).nanmean(-1)
     share, mean = off_diagonal_share(chosen), cosines.nanmean(-3)
-    diverged = chosen.isnan().any(-1).any(-1).any(-1)  # not to be confused with columns that have no length
+    diverged = chosen.isnan().any(-1).any(-1).any(-1)  # columns that have no length are another matter
     return ColumnCoherence(
         share.masked_fill(diverged, torch.nan),
         largest.masked_fill(diverged, torch.nan),

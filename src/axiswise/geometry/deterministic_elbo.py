@@ -60,7 +60,7 @@ def deterministic_elbo(
         H = \nabla_z^2 \log p(x | z) \big|_{z = \mu} \approx -D^\top A^2 D
 
     The theory of why VAEs disentangle is about this quantity. Where its gap to the sampled ELBO is small beside the
-    divergence, the theory speaks about the model at hand; where it is not, encodings are too wide, or the decoder too
+    divergence, the theory applies to this model; where it is not, encodings are too wide, or the decoder too
     crooked, for a second order. As an objective it is `objectives.DeterministicELBO`.
 
     References:

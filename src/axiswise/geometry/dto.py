@@ -36,7 +36,7 @@ class HaarChance(NamedTuple):
 
 
 def dto(
-    jacobians: Float[Tensor, "... n x z"] | None,
+    jacobians: Float[Tensor, "... n x z"] | None = None,
     variance: Float[Tensor, "... n z"] | None = None,
     *,
     gram: Float[Tensor, "... n z z"] | None = None,
@@ -67,10 +67,10 @@ def dto(
         Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021.
 
     Arguments:
-        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents; None with `gram`.
+        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
         variance: Posterior variances at the same samples; all latents count as active if None.
-        gram: Their products JᵀJ, from :func:`gram`, which are all that is read of them.
-        active_below: A latent is active if the mean of its posterior variance lies below this.
+        gram: Their products JᵀJ, from :func:`gram`, in place of them.
+        active_below: A latent is active if the mean of its posterior variance is below this.
         latents: "all" takes the distance over all latents nevertheless.
 
     Example:

@@ -1,4 +1,4 @@
-r"""The evidence lower bound and the evidence itself, by sampling, and what lies between: the error of inference."""
+r"""The evidence lower bound and the evidence itself, by sampling, and their difference: the error of inference."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-r"""The encoder law: are the posterior's variances those that the decoder's slope asks for?"""
+r"""The encoder law: are the posterior's variances those that the decoder's slope implies?"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,6 +8,7 @@ import torch
 from axiswise.distributions import Anisotropic, Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.column_coherence import off_diagonal_share
+from axiswise.geometry.gram import exactly_one
 from axiswise.geometry.hessian import fisher_information
 from axiswise.shapes import Float, Tensor
 
@@ -24,13 +25,13 @@ class EncoderLaw(NamedTuple):
 
 
 def encoder_law(
-    jacobians: Float[Tensor, "... n x z"] | None,
     variance: Float[Tensor, "... n z"],
     likelihood: Likelihood,
     beta: float | int | Float[Tensor, "..."],
+    *,
+    jacobians: Float[Tensor, "... n x z"] | None = None,
     decode: Callable[[Tensor], Tensor] | None = None,
     codes: Float[Tensor, "... n z"] | None = None,
-    *,
     information: Float[Tensor, "... n z z"] | None = None,
     prior: Prior = StandardNormal(),
 ) -> EncoderLaw:
@@ -51,28 +52,27 @@ def encoder_law(
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, equations 7 and 8.
 
     Arguments:
-        jacobians: Jacobians of E[x | z], any leading axes (members) before samples, pixels and latents; None with
-            `information`.
-        variance: Posterior variances at the same samples.
+        variance: Posterior variances, any leading axes (members) before samples and latents.
         likelihood: Gaussian, LearnedGaussian or Bernoulli.
         beta: Weight of the divergence, one for all or one for each member.
+        jacobians: Jacobians of E[x | z] at the same samples.
         decode: E[x | z]; needed, with `codes`, where the variance of a pixel depends on its mean.
         codes: Where the Jacobians were taken.
-        information: F = DᵀA²D at the samples, from :func:`metrics`; then Jacobians, `decode` and `codes` are not read.
+        information: F = DᵀA²D at the samples, from :func:`metrics`, in place of `jacobians`, `decode` and `codes`.
         prior: StandardNormal or Anisotropic.
 
     Example:
         >>> from axiswise.distributions import Gaussian
         >>> jacobians = torch.tensor([[[3.0, 0.0], [0.0, 1.0]]])
-        >>> found = encoder_law(jacobians, torch.tensor([[0.1, 0.5]]), Gaussian(), beta=1)
+        >>> found = encoder_law(torch.tensor([[0.1, 0.5]]), Gaussian(), beta=1, jacobians=jacobians)
         >>> found.score.item() < 1e-6, found.off_diagonal.item()
         (True, 0.0)
     """
-    if information is None:
-        if jacobians is None:
-            raise AxiswiseError("Either `jacobians` or `information` must be given. Got None of both.")
+    exactly_one(jacobians=jacobians, information=information)
+    if jacobians is not None:
         mean = None if decode is None or codes is None else decode(codes).detach()
         information = fisher_information(jacobians, likelihood, mean)
+    assert information is not None  # for type checkers
     if variance.shape != information.shape[:-1]:
         raise AxiswiseError(
             f"`variance` must have the shape {tuple(information.shape[:-1])} of the samples and latents of "

@@ -59,7 +59,7 @@ def metrics(
     .. math:: G = J^\top J, \qquad F = J^\top \mathrm{Var}[x | z]^{-1} J
 
     Jacobians, of which both are made, are the cost of either, so that those of a few points at a time are used for both
-    and not kept.
+    and not stored.
 
     References:
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, equations 6 to 8.
@@ -78,7 +78,7 @@ def metrics(
     """
     _check(likelihood)
     parts = [
-        (as_gram(each.jacobians, None), fisher_information(each.jacobians, likelihood, each.decoded))
+        (as_gram(each.jacobians), fisher_information(each.jacobians, likelihood, each.decoded))
         for each in passes(decode, z, chunk=chunk)
     ]
     return Metrics(*(torch.cat(column, -3) for column in zip(*parts, strict=True)))
@@ -158,7 +158,7 @@ def hessian(
         \qquad V' = \frac{dV}{d\mu}.
 
     The second term, the same in both, vanishes where the reconstruction is exact, and almost everywhere if the natural
-    parameters are piecewise linear in z, as with ReLU; for smooth decoders, of tanh say, it is of the order of x − μ.
+    parameters are piecewise linear in z, as with ReLU; for smooth decoders, such as tanh, it is of the order of x − μ.
     For Gaussian pixels of scale s the natural parameter is :math:`\mu / s^2`. Saturated Bernoulli means lose the digits
     of V: give logits, with "natural", where that matters.
 

@@ -63,7 +63,7 @@ def jacobian(
 
     Arguments:
         decode: Maps points of shape (…, n, z) to observations of shape (…, n, *shape), for any n.
-        z: The points; leading axes (members) are handed to `decode` as they are.
+        z: The points; leading axes (members) are passed to `decode` as they are.
         chunk: How many points of each member to work on at a time; as many as suit the device if None. It
             bounds memory and changes nothing else.
         mode: "forward" (a pass for each latent) or "reverse" (a pass for each output, which needs a decoder that can
@@ -195,8 +195,8 @@ def _reverse(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) ->
     outputs = decoded.numel() // math.prod(z.shape[:-1])
     places = torch.arange(outputs, device=z.device)
 
-    def row(place: Tensor) -> Tensor:
-        chosen = (places == place).to(decoded.dtype)
+    def row(number: Tensor) -> Tensor:
+        chosen = (places == number).to(decoded.dtype)
         return pull_back(chosen.expand(*z.shape[:-1], outputs).reshape(decoded.shape))[0]
 
     # A cotangent is as large as the observations themselves, so that only some outputs are pulled back at a time.

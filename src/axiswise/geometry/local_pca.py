@@ -1,4 +1,4 @@
-r"""Local principal directions: do latents move observations along the variance that lies around each of them?"""
+r"""Local principal directions: do latents move observations along the variance around each of them?"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -61,7 +61,7 @@ def local_pca(
         variance: Posterior variances at the same observations; all latents count as active if None.
         neighbours: Observations in a neighbourhood, more than latents.
         points: How many of the observations get a neighbourhood, from the first.
-        active_below: A latent is active if the mean of its posterior variance lies below this.
+        active_below: A latent is active if the mean of its posterior variance is below this.
 
     Example:
         >>> x = torch.randn(500, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([3.0, 2.0, 0.1])
@@ -88,22 +88,22 @@ def local_pca(
     leading = codes.shape[:-2]
     members, chosen = codes.reshape(-1, *codes.shape[-2:]), active.reshape(-1, latents)
     near, far = members.new_full((2, len(members), min(points, len(x)), latents), torch.nan, dtype=torch.float64)
-    for place in range(min(points, len(x))):
-        around = _leading_directions(flat[_nearest(flat, place, neighbours)], latents)
-        slopes = jacobian(decode, codes[..., place : place + 1, :]).double().reshape(len(members), -1, latents)
+    for point in range(min(points, len(x))):
+        around = _leading_directions(flat[_nearest(flat, point, neighbours)], latents)
+        slopes = jacobian(decode, codes[..., point : point + 1, :]).double().reshape(len(members), -1, latents)
         slopes = slopes / torch.linalg.vector_norm(slopes, dim=-2, keepdim=True)
         for directions, angles in ((around, near), (whole, far)):
             cosines = (slopes.mT @ directions).abs()  # (p, latent, direction)
             for row, own in enumerate(chosen):
                 if not own.any():
                     continue
-                angles[row, place, own] = _angles(cosines[row, own][:, : int(own.sum())])
+                angles[row, point, own] = _angles(cosines[row, own][:, : int(own.sum())])
     local, overall = (angles.nanmean(1).reshape(*leading, latents) for angles in (near, far))
     return LocalPCA(local.nanmean(-1), overall.nanmean(-1), local, overall, active.sum(-1))
 
 
-def _nearest(x: Float[Tensor, "n x"], place: int, count: int) -> Int[Tensor, " k"]:
-    return (x - x[place]).square().sum(-1).topk(count, largest=False).indices
+def _nearest(x: Float[Tensor, "n x"], point: int, count: int) -> Int[Tensor, " k"]:
+    return (x - x[point]).square().sum(-1).topk(count, largest=False).indices
 
 
 def _leading_directions(x: Float[Tensor, "n x"], count: int) -> Float[Tensor, "x d"]:

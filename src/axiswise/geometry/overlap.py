@@ -1,4 +1,4 @@
-r"""Overlap: how far do the encodings of different observations lie on top of each other, and where do they lie?"""
+r"""Overlap: how much do the encodings of different observations overlap, and where are they?"""
 
 import math
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ class Overlap(NamedTuple):
     inclusive: Float[Tensor, "..."]
     """KL(p ‖ q): large where the prior has mass that no encoding covers."""
     exclusive: Float[Tensor, "..."]
-    """KL(q ‖ p): large where encodings lie that the prior does not cover."""
+    """KL(q ‖ p): large where there are encodings that the prior does not cover."""
 
 
 def overlap(posterior: Parameters, samples: Float[Tensor, "... n z"], prior: Prior) -> Overlap:
-    r"""Estimates how much a latent tells of which observation it encodes, and how far the encodings are from the prior.
+    r"""Estimates how well a latent identifies the observation it encodes, and how far encodings are from the prior.
 
     With the aggregate :math:`q(z) = \frac1n \sum_i q(z | x_i)` of all n observations given,
 
@@ -37,7 +37,7 @@ def overlap(posterior: Parameters, samples: Float[Tensor, "... n z"], prior: Pri
 
     Low information is much overlap. The aggregate is the whole sum, not that of a batch. Expectations over q are means
     over the samples given, one a posterior, and that over p is a mean over n draws of the prior, so that all three have
-    the error of n draws: the information, which lies in 0 … log n, may come out a little below 0. Information and
+    the error of n draws: the information, between 0 and log n, may come out a little below 0. Information and
     KL(q ‖ p) add up to the estimate of the ELBO's divergence at the same samples.
 
     The information depends on n, through its ceiling: compare values at the same number of points only. It describes

@@ -11,7 +11,7 @@ from axiswise.geometry.activity import ACTIVE_BELOW
 from axiswise.numerics.gaussian import kl_from_standard_normal
 from axiswise.shapes import Array, Float, Int, Num, Tensor
 
-NEGLIGIBLE_KL = 1e-6  # nats: terms of order one cancel in the KL, so that single precision knows nothing below this
+NEGLIGIBLE_KL = 1e-6  # nats: terms of order one cancel in the KL, so that single precision means nothing below this
 PASSIVE_WITHIN = 0.1  # what "much smaller than 1" and "about 1" mean in the definition of a passive latent
 
 
@@ -33,7 +33,7 @@ class Polarization(NamedTuple):
 
 
 class Regime(NamedTuple):
-    """How polarized a model is as it stands, and what each latent is."""
+    """How polarized a model is now, and what each latent is."""
 
     score: Float[Tensor, "..."]
     """The relative error Δ_KL: below 0.03 passes for polarized."""
@@ -71,7 +71,7 @@ def polarization(
     Arguments:
         history: Means over samples at times t of training: "kl" (…, t), and (…, t, z) each of "mean_square" E μ²,
             "variance" E σ² and "log_variance" E log σ². Other entries are ignored.
-        active_below: A latent is active while its E σ² lies below this.
+        active_below: A latent is active while its E σ² is below this.
         tolerance: What relative error passes for polarized.
 
     Example:
@@ -87,15 +87,15 @@ def polarization(
     """
     kl, mean_square, variance, log_variance = _read(history)
     delta, approximate, kinds = _classify(kl, mean_square, variance, log_variance, active_below)
-    held = (delta < tolerance).flip(-1).cumprod(-1)  # 1 as long as every later time is below the tolerance, too
+    steady = (delta < tolerance).flip(-1).cumprod(-1)  # 1 as long as every later time is below the tolerance, too
     diverged = delta.isnan().any(-1)
-    score = held.double().mean(-1).masked_fill(diverged, torch.nan)
+    score = steady.double().mean(-1).masked_fill(diverged, torch.nan)
     active, passive, mixed = _counts(kinds[..., -1, :])
     return Polarization(score, active, passive, mixed, delta, approximate)
 
 
 def regime(posterior: Parameters, *, active_below: float = ACTIVE_BELOW) -> Regime:
-    r"""Measures how polarized a model is as it stands, from its posteriors alone.
+    r"""Measures how polarized a model is now, from its posteriors alone.
 
     .. math:: \Delta_{\mathrm{KL}} = \frac{|L_{\mathrm{KL}} - L_{\approx\mathrm{KL}}|}{L_{\mathrm{KL}}}, \qquad
         L_{\mathrm{KL}} = \frac12 \sum_j \mathbb E\left[\mu_j^2 + \sigma_j^2 - \log \sigma_j^2 - 1\right],
@@ -110,7 +110,7 @@ def regime(posterior: Parameters, *, active_below: float = ACTIVE_BELOW) -> Regi
 
     Arguments:
         posterior: Parameters of q(z | x), any leading axes (members) before samples and latents.
-        active_below: A latent is active if its E σ² lies below this.
+        active_below: A latent is active if its E σ² is below this.
 
     Example:
         >>> from axiswise.distributions import DiagonalParameters

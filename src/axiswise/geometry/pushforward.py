@@ -12,7 +12,7 @@ from axiswise.geometry.jacobian import jacobian
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Int, Tensor
 
-SAMPLES_AT_A_TIME = 64  # Jacobians held in double precision: 21 MB for 4,096 pixels and 10 latents
+SAMPLES_AT_A_TIME = 64  # Jacobians in double precision at once: 21 MB for 4,096 pixels and 10 latents
 
 
 class Pushforward(NamedTuple):
@@ -111,7 +111,7 @@ def hadamard_defect(
     log-density of a decoded point and the sum of the log-densities along its latents, and does not depend on the length
     of any column. Unlike the distance to orthogonality it is defined for equal singular values.
 
-    A column of length 0 has no direction, and no density is left: the defect is infinite, and `vanishing` says which
+    A column of length 0 has no direction, and no density is left: the defect is infinite, and `vanishing` marks which
     latent it was. Passive latents come close to that, so the defect is taken over active ones where `variance` tells
     which those are.
 
@@ -122,7 +122,7 @@ def hadamard_defect(
     Arguments:
         jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
         variance: Posterior variances at the same samples; all latents count as active if None.
-        active_below: A latent is active if the mean of its posterior variance lies below this.
+        active_below: A latent is active if the mean of its posterior variance is below this.
 
     Example:
         >>> hadamard_defect(torch.tensor([[[1.0, 1.0], [0.0, 1.0]]])).score  # at 45 degrees: log 2 / 2
@@ -196,7 +196,7 @@ def cross_dependence(
         decode: E[x | z] at points (…, n, z), for any n; rows must not depend on each other.
         codes: The points, any leading axes (members).
         variance: Posterior variances at the same samples; all latents count as active if None.
-        active_below: A latent is active if the mean of its posterior variance lies below this; pairs are of those.
+        active_below: A latent is active if the mean of its posterior variance is below this; pairs are of those.
         points: How many of the points to use, from the first: second derivatives are dear.
 
     Example:

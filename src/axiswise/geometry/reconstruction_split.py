@@ -1,4 +1,4 @@
-r"""The squared error of a noisy code: what the code itself misses, what the noise adds, and what lies between."""
+r"""The squared error of a noisy code: what the code itself misses, what the noise adds, and what is between."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -83,7 +83,7 @@ def linearised_noise(gram: Float[Tensor, "... n z z"], posterior: Parameters) ->
     .. math:: \mathbb E \lVert f(z) - f(\mu) \rVert^2 \approx \mathbb E_\varepsilon \lVert J \varepsilon \rVert^2
         = \mathrm{tr}(J^\top J\, \Sigma), \qquad \varepsilon \sim N(0, \Sigma)
 
-    Its distance from the `stochastic` term of :func:`reconstruction_split` says how straight the decoder is within the
+    Its distance from the `stochastic` term of :func:`reconstruction_split` shows how straight the decoder is within the
     noise, on which the argument for orthogonal columns rests.
 
     References:

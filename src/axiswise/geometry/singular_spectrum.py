@@ -23,7 +23,7 @@ class SingularSpectrum(NamedTuple):
 
 
 def singular_spectrum(
-    jacobians: Float[Tensor, "... n x z"] | None,
+    jacobians: Float[Tensor, "... n x z"] | None = None,
     variance: Float[Tensor, "... n z"] | None = None,
     *,
     gram: Float[Tensor, "... n z z"] | None = None,
@@ -44,10 +44,10 @@ def singular_spectrum(
         accident)*, CVPR 2019, proposition 1.
 
     Arguments:
-        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents; None with `gram`.
+        jacobians: Decoder Jacobians, any leading axes (members) before samples, pixels and latents.
         variance: Posterior variances at the same samples; all latents count as active if None.
-        gram: Their products JᵀJ, from :func:`gram`.
-        active_below: A latent is active if the mean of its posterior variance lies below this.
+        gram: Their products JᵀJ, from :func:`gram`, in place of them.
+        active_below: A latent is active if the mean of its posterior variance is below this.
 
     Example:
         >>> found = singular_spectrum(torch.tensor([[[0.0, 4.0], [3.0, 0.0]]]))

@@ -1,4 +1,4 @@
-r"""Traversals: what a decoder shows as one latent moves, or two together, the others held."""
+r"""Traversals: what a decoder shows as one latent moves, or two together, the others fixed."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ def traversal(
 
     Arguments:
         decode: E[x | z] at points (…, n, z).
-        base: Where the other latents are held, any leading axes (members).
+        base: Where the other latents are fixed, any leading axes (members).
         values: The values t, in units.
         units: What a value of 1 means for each latent; 1, the prior's standard deviation, if None.
 
@@ -54,11 +54,11 @@ def traversal_2d(
     *,
     units: Float[Tensor, "... z"] | None = None,
 ) -> Float[Tensor, "..."]:
-    r"""Decodes the points of a square grid of two latents, the others held.
+    r"""Decodes the points of a square grid of two latents, the others fixed.
 
     .. math:: x_{vw} = \mathrm{Dec}(\dots,\, u_j t_v,\, \dots,\, u_k t_w,\, \dots)
 
-    Where two latents encode two factors in other coordinates, as angle and radius, say, single traversals do not show
+    Where two latents encode two factors in other coordinates, such as angle and radius, single traversals do not show
     it and this does.
 
     References:
@@ -67,7 +67,7 @@ def traversal_2d(
 
     Arguments:
         decode: E[x | z] at points (…, n, z).
-        base: Where the other latents are held, any leading axes (members).
+        base: Where the other latents are fixed, any leading axes (members).
         values: The values t of both, in units.
         pair: The two latents j and k.
         units: What a value of 1 means for each latent; 1, the prior's standard deviation, if None.

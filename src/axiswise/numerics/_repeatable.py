@@ -1,4 +1,4 @@
-"""What PyTorch must be told before convolutions on a GPU are exact to their type, and the same each time."""
+"""What PyTorch must be set to before convolutions on a GPU are exact to their type, and the same each time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

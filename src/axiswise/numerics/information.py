@@ -38,11 +38,11 @@ def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndar
     low, high = rows.min(-1, keepdims=True), rows.max(-1, keepdims=True)
     # A constant code, or one whose bins would be narrower than the smallest normal number: every value in bin 0.
     width = np.where((high - low) / bins >= np.finfo(np.float64).tiny, high - low, 1.0)
-    place = (rows - low) / width * bins
-    binned = np.minimum(place.astype(np.int64), bins - 1)
-    # Rounding may put a code one bin off when it lies on an edge: the edges themselves, in floating point, decide.
+    position = (rows - low) / width * bins
+    binned = np.minimum(position.astype(np.int64), bins - 1)
+    # Rounding may put a code one bin off when it is on an edge: the edges themselves, in floating point, decide.
     slack = 8 * np.finfo(np.float64).eps * bins * (1 + np.maximum(np.abs(low), np.abs(high)) / width)
-    near = np.nonzero(np.abs(place - np.rint(place)) <= slack)
+    near = np.nonzero(np.abs(position - np.rint(position)) <= slack)
     values, numbers, latent = rows[near], binned[near], (*near[:-1], 0)
     start, step = low[latent], (width / bins)[latent]
     numbers -= (values < start + numbers * step) & (numbers > 0)

@@ -42,7 +42,7 @@ def kraskov_information(
         x: One variable.
         y: The other.
         neighbours: k, at least 1 and less than n.
-        periods: Length of the circle that x and y lie on, None for a line.
+        periods: Length of the circle that x and y are on, None for a line.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(2, 4000))
@@ -95,14 +95,14 @@ def ross_information(x: Num[ndarray, " n"], levels: Int[ndarray, " n"], neighbou
     """
     _check_neighbours(neighbours, len(x))
     counts = np.bincount(levels)
-    kept = counts[levels] > 1
-    if not kept.any():
+    shared = counts[levels] > 1
+    if not shared.any():
         raise AxiswiseError(
             "At least one level must occur twice for its samples to have neighbours. "
             f"Got {len(levels)} different levels of {len(levels)} samples; declare the factor continuous."
         )
     order = np.lexsort((x, levels))
-    order = order[kept[order]]
+    order = order[shared[order]]
     values, sorted_levels = np.asarray(x, dtype=np.float64)[order], levels[order]
     sizes = counts[sorted_levels]
     ends = np.cumsum(counts[counts > 1])

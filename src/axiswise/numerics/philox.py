@@ -1,6 +1,6 @@
 r"""Random numbers as a pure function of (seed, stream, step): Philox4x32-10 in integer tensor operations.
 
-A counter-based generator has no state to save: the words of a draw are a keyed bijection of where the draw stands,
+A counter-based generator has no state to save: the words of a draw are a keyed bijection of the draw's position,
 
 .. math:: (w_0, w_1, w_2, w_3) = \mathrm{Philox}_{\mathrm{seed}}(\mathrm{block}, \mathrm{step}, \mathrm{stream}),
 

@@ -3,13 +3,17 @@ r"""Boosted trees of many targets at once: gradient boosting on histograms, with
 Friedman's algorithm sorts every variable at every node of every tree. Here the variables are cut into bins once, and a
 tree needs the sum of its residuals in each bin. The trees of one stage (one for each class of each target) are grown
 together, level by level: their histograms are sums of rows of a matrix of residuals, *samples × trees*, over the
-samples of each bin, which is what :func:`torch.nn.functional.embedding_bag` does at the speed of memory. Sample by
-sample is looked at only where that matters, around the best split of each node and those above it.
+samples of each bin, which is what :func:`torch.nn.functional.embedding_bag` does at the speed of memory. Single
+samples are examined only where that matters, around the best split of each node and those above it.
 
 Other boosting on histograms (XGBoost, LightGBM) chooses splits by second derivatives and regularises them. This one
 chooses them by squared error of the residuals and takes a Newton step in each leaf, as Friedman does, so that
 importances are those of scikit-learn's ``GradientBoostingClassifier`` and ``GradientBoostingRegressor``, as near as
-these are to themselves when one sample in a hundred is left out.
+these are to themselves when one sample in a hundred is left out. scikit-learn's ``HistGradientBoostingClassifier`` has
+no importances.
+
+DCI is 32 to 42 times as fast with these trees as with ``GradientBoostingClassifier``, on 10,000 samples of 10 latents
+and two factors: ``axiswise bench scores``, recorded in ``results/speed/scores_cpu.json``.
 """
 
 from collections.abc import Sequence
@@ -24,11 +28,11 @@ from scipy.special import expit
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Num, Shaped
 
-MOST_BINS = 256  # more of them cost more and change nothing, since the best splits are looked at sample by sample
+MOST_BINS = 256  # more of them cost more and change nothing, since the best splits are refined sample by sample
 TIE = 1e-5  # gains that differ by less, relatively, are equal: they are differences of sums in single precision
 WIDEST_WINDOW = 256  # where many samples share a value, a few bins may hold any number of them
 TREES_AT_A_TIME = 64  # their histograms stay in a cache of a few megabytes
-RESIDUALS_AT_A_TIME = 2**20  # of all samples and trees: what is held of them for a level takes 16 MB
+RESIDUALS_AT_A_TIME = 2**20  # of all samples and trees: what a level needs of them takes 16 MB
 
 
 class Boosted(NamedTuple):
@@ -75,10 +79,10 @@ def boosted_trees(
 
     A variable of at most `bins` values may be split between any two of them. One of more values may be split between
     bins, and between any two samples near the best of these splits or near a split above it. Without the latter, rare
-    classes would come out differently: a split that may lie between any two samples comes to lie beside samples of the
-    class it was looking for, to split off these few at the next level is what pays most, and among 40 classes a fifth
+    classes would come out differently: a split between any two samples ends beside samples of the class it was
+    looking for, to split off these few at the next level is what pays most, and among 40 classes a fifth
     of all importance arises in this way. Variables that split a node equally well share the gain, where
-    scikit-learn draws one of them at random. Residuals are held in single precision.
+    scikit-learn draws one of them at random. Residuals are in single precision.
 
     References:
         Friedman, *Greedy function approximation: a gradient boosting machine*, Annals of Statistics 29(5), 2001,
@@ -136,7 +140,7 @@ def boosted_trees(
 
 
 class _Binned(NamedTuple):
-    """Samples by the bins they lie in, bins by the samples that lie in them, and the samples in order."""
+    """Samples by their bins, bins by their samples, and the samples in order."""
 
     ranks: Shaped[ndarray, "z m"]
     """Of each sample among the values of the fitted ones, which come first."""
@@ -145,7 +149,7 @@ class _Binned(NamedTuple):
     offsets: torch.Tensor
     """Where each bin of each variable begins among them."""
     counts: Float[ndarray, "b z"]
-    """How many fitted samples lie in each bin or a lower one."""
+    """How many fitted samples are in each bin or a lower one."""
     order: Int[ndarray, "z n"]
     """The fitted samples from the smallest value to the largest."""
     bins: Int[ndarray, "z n"]
@@ -153,7 +157,7 @@ class _Binned(NamedTuple):
     divisible: Shaped[ndarray, "z n"]
     """Whether the next one of these has a larger value."""
     window: int
-    """How many samples on from the beginning of a bin are looked at one by one; 0 if no bin holds two values."""
+    """How many samples on from the beginning of a bin are examined one by one; 0 if no bin has two values."""
 
 
 def _alike(codes: Float[ndarray, "n z"]) -> tuple[Int[ndarray, " g"], Int[ndarray, " z"]]:
@@ -278,7 +282,7 @@ class _Splits(NamedTuple):
     position: Int[ndarray, "q t"]
     """The last sample on the left, in the order of the variable."""
     size: Float[ndarray, "q t"]
-    """How many samples of the node lie to the left."""
+    """How many samples of the node are on the left."""
     gain: Float[ndarray, "q t"]
     top: Float[ndarray, "z q t"]
     """The largest gain by each variable."""
@@ -339,7 +343,7 @@ def _refine(
     residuals: Float[ndarray, "t n"],
     nodes: Shaped[ndarray, "t m"],
 ) -> _Splits:
-    """Looks sample by sample at where bins are too coarse: around the best split, and around those that led to it.
+    """Examines single samples where bins are too coarse: around the best split, and around those that led to it.
 
     A split between single samples ends beside residuals of the sign it was looking for. To split off the few samples
     at the end of a node is therefore often the best split of the next level, and bins would miss it.
@@ -347,7 +351,7 @@ def _refine(
     samples = residuals.shape[1]
     variable, around = (np.stack(part) for part in zip(*cuts, strict=True))  # (w, q, t)
     node, tree = np.arange(variable.shape[1])[:, None], np.arange(variable.shape[2])
-    before = binned.bins[variable, around] - 2  # the bin before the first of about four that are looked at
+    before = binned.bins[variable, around] - 2  # the bin before the first of about four that are examined
     known = before >= 0
     start = np.where(known, binned.counts[before, variable], 0).astype(np.int64)
     positions = start[..., None] + np.arange(binned.window)
@@ -366,8 +370,8 @@ def _refine(
     number = gain.argmax(-1)[..., None]
     best, count = (np.take_along_axis(part, number, -1)[..., 0] for part in (gain, counted))
     top = splits.top.copy()
-    for looked_at, found in zip(variable, best, strict=True):
-        top[looked_at, node, tree] = np.maximum(top[looked_at, node, tree], found)
+    for cut, found in zip(variable, best, strict=True):
+        top[cut, node, tree] = np.maximum(top[cut, node, tree], found)
     which = best.argmax(0)[None]
     found = (np.take_along_axis(part, which, 0)[0] for part in (variable, start + number[..., 0], count, best))
     better = best.max(0) > splits.gain

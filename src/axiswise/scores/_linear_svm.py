@@ -1,4 +1,8 @@
-r"""Linear support vector machines on a single number, solved exactly and many at a time."""
+r"""Linear support vector machines on a single number, solved exactly and many at a time.
+
+SAP is 29 to 32 times as fast with them as with scikit-learn's ``LinearSVC``, and equal to 4e-5, on 10,000 samples of 10
+latents and five factors: ``axiswise bench scores``, recorded in ``results/speed/scores_cpu.json``.
+"""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -39,7 +43,7 @@ def linear_svms(codes: Float[ndarray, "n z"], labels: Int[ndarray, "n k"], *, C:
     each other's negative. This is what scikit-learn's ``LinearSVC(class_weight="balanced")``
     minimises; note that the intercept is penalised too, so that shifts of a code matter.
 
-    The loss is convex and piecewise quadratic in two unknowns. Samples with a loss lie on one side of a threshold, so
+    The loss is convex and piecewise quadratic in two unknowns. Samples with a loss are on one side of a threshold, so
     that with each code sorted once and its powers summed up, loss, gradient and Hessian at any line are a few
     differences of partial sums, found by bisection. Newton's method with a line search then solves all classes of all
     codes together, to rounding.
@@ -195,7 +199,7 @@ class _Derivatives(NamedTuple):
     gradient: Float[ndarray, "2 p"]
     hessian: Float[ndarray, "3 p"]
     active: Int[ndarray, "4 p"]
-    """Which samples have a loss: between which places they lie."""
+    """Which samples have a loss: between which places they are."""
 
 
 def _derivatives(sums: _Sums, problem: Int[ndarray, " p"], line: Float[ndarray, "2 p"]) -> _Derivatives:
@@ -203,7 +207,7 @@ def _derivatives(sums: _Sums, problem: Int[ndarray, " p"], line: Float[ndarray, 
     w, b = line
     samples, classes = sums.codes.shape[1], len(sums.sizes)
     code, level = np.divmod(problem, classes)
-    with np.errstate(over="ignore"):  # thresholds of flat lines lie at infinity, as they should
+    with np.errstate(over="ignore"):  # thresholds of flat lines are at infinity, as they should
         slope = np.where(w == 0, np.finfo(np.float64).tiny, w)
         thresholds = np.stack([(1 - b) / slope, (-1 - b) / slope])
     place = np.empty(thresholds.shape, dtype=np.int64)

@@ -5,14 +5,15 @@ from typing import Literal, NamedTuple
 from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
-from axiswise.scores.score import as_codes
-from axiswise.shapes import Array, Float, Int, Num, Shaped
+from axiswise.scores._value import Count, Of
+from axiswise.scores.score import as_codes, as_value
+from axiswise.shapes import Array, Float, Num, Shaped
 
 
-class ActiveUnits(NamedTuple):
+class ActiveUnits(NamedTuple, Of[Count]):
     """How many latents are active, which ones, and by what criterion."""
 
-    score: int | Int[ndarray, "..."]
+    score: Count
     """Number of active latents; an integer for one model, an array of the leading axes for a stack of them."""
     active: Shaped[ndarray, "... z"]
     """Whether each latent is active."""
@@ -31,7 +32,7 @@ def active_units(
     by: Literal["variance", "kl"] | None = None,
     variance_below: float = 0.8,
     kl_above: float = 0.01,
-) -> ActiveUnits:
+) -> ActiveUnits[Count]:
     r"""Counts the latents that carry information, from the posteriors: those that are not as wide as the prior.
 
     .. math:: \#\{z : \mathbb E_x\, \sigma_z^2(x) < 0.8\} \qquad\text{or}\qquad
@@ -39,7 +40,7 @@ def active_units(
 
     In a polarized regime, where variances are near 0 or near 1, both agree. The first presumes a prior of variance 1.
 
-    It needs posteriors rather than codes and factors, so it declares no invariances; `evaluate` hands it both.
+    It needs posteriors rather than codes and factors, so it declares no invariances; `evaluate` gives it both.
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, section
@@ -50,8 +51,8 @@ def active_units(
         variance: Posterior variances, any leading axes (members) before samples and latents.
         kl: Divergence of each latent's posterior from its prior, in nats.
         by: Which of them decides; if None, the variance where it is given.
-        variance_below: A latent is active if its mean variance lies below this.
-        kl_above: A latent is active if its mean divergence lies above this.
+        variance_below: A latent is active if its mean variance is below this.
+        kl_above: A latent is active if its mean divergence is above this.
 
     Example:
         >>> import torch
@@ -72,5 +73,4 @@ def active_units(
         active, threshold, words = means < variance_below, variance_below, f"mean variance below {variance_below:g}"
     else:
         active, threshold, words = means > kl_above, kl_above, f"mean KL above {kl_above:g} nats"
-    count = active.sum(-1)
-    return ActiveUnits(count if count.ndim else int(count), active, means, threshold, words)
+    return ActiveUnits(as_value(active.sum(-1)), active, means, threshold, words)

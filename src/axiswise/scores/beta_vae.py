@@ -9,21 +9,22 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._logistic import NAMED, logistic_regression
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import as_factors
-from axiswise.scores.score import as_codes, score
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 
 NUMBERS_AT_ONCE = 1 << 18  # differences of codes in one block: they stay in the cache
 
 
-class BetaVAEScore(NamedTuple):
+class BetaVAEScore(NamedTuple, Of[Value]):
     """The β-VAE score, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Accuracy on new points; a float for one code, an array of the leading axes for a stack of them."""
     accuracies: Float[ndarray, "... k"]
     """Accuracy on the new points that share each factor, NaN for factors that none shares, such as constant ones."""
-    train_score: float | Float[ndarray, "..."]
+    train_score: Value
     """Accuracy on the points that the classifier was fitted to."""
     batch: int
     """Pairs of a point: scores of different batches are not comparable."""
@@ -52,7 +53,7 @@ def beta_vae(
     points: int = 10_000,
     test_points: int = 5_000,
     bins: int = 20,
-) -> BetaVAEScore:
+) -> BetaVAEScore[Value]:
     r"""Scores how well a linear classifier tells which factor the samples of pairs share.
 
     A point chooses one of the factors that vary and `batch` pairs of rows, each pair with a value of that factor in
@@ -114,7 +115,7 @@ def beta_vae(
         totals[:, number] = right[:points].mean(), right[points:].mean()
         hits = np.bincount(label[points:], weights=right[points:], minlength=len(shared))
         accuracies[number, list(shared)] = hits / np.where(tested > 0, tested, np.nan)
-    train, final = (total.reshape(leading) if leading else float(total[0]) for total in totals)
+    train, final = (as_value(total.reshape(leading)) for total in totals)
     return BetaVAEScore(final, accuracies.reshape(*leading, -1), train, batch, points, test_points, bins, samples)
 
 

@@ -8,8 +8,9 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._gradient_trees import Boosted, boosted_trees
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import Factors, split
-from axiswise.scores.score import as_numpy, score
+from axiswise.scores.score import as_numpy, as_value, score
 from axiswise.shapes import Array, Float, Kind, Num
 
 Estimator = Literal["histogram", "reference"]
@@ -18,14 +19,14 @@ STAGES, DEPTH, RATE = 100, 3, 0.1
 OFFSET = 1e-11  # the reference adds it to importances, so that their entropy needs no rule for 0 log 0
 
 
-class DCI(NamedTuple):
+class DCI(NamedTuple, Of[Value]):
     """Disentanglement, completeness and informativeness, what they are made of, and how they were estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Disentanglement: mean over the latents, weighted by their importance."""
-    completeness: float | Float[ndarray, "..."]
+    completeness: Value
     """Mean over the factors, weighted by the importance they distribute."""
-    informativeness: float | Float[ndarray, "..."]
+    informativeness: Value
     """Mean over the factors of `test_accuracy`."""
     latents: Float[ndarray, "... z"]
     """Disentanglement of each latent, 0 for one that no tree uses."""
@@ -51,7 +52,7 @@ def dci(
     test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
     seed: int = 0,
     estimator: Estimator = "histogram",
-) -> DCI:
+) -> DCI[Value]:
     r"""Scores whether each latent is needed for one factor only, and each factor needs one latent only.
 
     Boosted trees (100 stages, depth 3, learning rate 0.1) predict each factor from all latents; :math:`P_{zk} \ge 0` is
@@ -70,9 +71,9 @@ def dci(
     and sine, whose importances are averaged and whose R² is that of both together; circular factors in levels are
     classified. Constant factors are left out, from the base of the logarithm too.
 
-    The trees are grown on histograms, in a fiftieth of the time of scikit-learn's or less; at the ten thousand samples
-    of the reference D and C agree with it to 0.01. Shifts and scales leave the score as it is. To reorder latents or
-    flip them may resolve ties and cut bins differently, which at hundreds of samples moves it by less than 0.01.
+    The trees are grown on histograms, in a thirtieth of the time of scikit-learn's; at the ten thousand samples of the
+    reference D and C agree with it to 0.01. Shifts and scales do not change the score. To reorder latents or flip them
+    may resolve ties and cut bins differently, which at hundreds of samples changes it by less than 0.01.
 
     References:
         Eastwood and Williams, *A framework for the quantitative evaluation of disentangled representations*, ICLR 2018,
@@ -96,7 +97,7 @@ def dci(
     if estimator not in get_args(Estimator):
         raise AxiswiseError(f'`estimator` must be "histogram" or "reference". Got {estimator!r}.')
     parts = split(codes, factors, kinds, test, seed)
-    read, train, held = parts.factors, parts.train, parts.test
+    read, train, tested = parts.factors, parts.train, parts.test
     varies = read.varies
     *leading, samples, latents = parts.codes.shape
     columns = [_targets(read, column) for column in np.flatnonzero(varies).tolist()]
@@ -104,10 +105,10 @@ def dci(
     members = []
     for member in parts.codes.reshape(-1, samples, latents):
         if estimator == "histogram":
-            fit = boosted_trees(member[train], targets, member[held], stages=STAGES, depth=DEPTH, rate=RATE)
+            fit = boosted_trees(member[train], targets, member[tested], stages=STAGES, depth=DEPTH, rate=RATE)
         else:
-            fit = _reference(member[train], targets, member[held], seed)
-        members.append(_assess(fit, columns, train, held))
+            fit = _reference(member[train], targets, member[tested], seed)
+        members.append(_assess(fit, columns, train, tested))
 
     importance = np.full((len(members), latents, len(read)), np.nan)
     fitted, predicted, complete = (np.full((len(members), len(read)), np.nan) for _ in range(3))
@@ -118,18 +119,18 @@ def dci(
     return DCI(
         dci_disentanglement(served.reshape(*leading, latents, -1)),
         dci_completeness(served.reshape(*leading, latents, -1)),
-        informativeness if leading else float(informativeness),
+        as_value(informativeness),
         _concentration(served).reshape(*leading, latents),
         complete.reshape(*leading, -1),
         importance.reshape(*leading, latents, -1),
         fitted.reshape(*leading, -1),
         predicted.reshape(*leading, -1),
-        (len(train), len(held)),
+        (len(train), len(tested)),
         _describe(estimator),
     )
 
 
-def dci_disentanglement(importance: Num[Array, "... z k"]) -> float | Float[ndarray, "..."]:
+def dci_disentanglement(importance: Num[Array, "... z k"]) -> Value:
     r"""Disentanglement D of a matrix of importances: does each latent serve one factor? See :func:`dci`.
 
     Arguments:
@@ -142,7 +143,7 @@ def dci_disentanglement(importance: Num[Array, "... z k"]) -> float | Float[ndar
     return _weighted(_read_importance(importance))
 
 
-def dci_completeness(importance: Num[Array, "... z k"]) -> float | Float[ndarray, "..."]:
+def dci_completeness(importance: Num[Array, "... z k"]) -> Value:
     r"""Completeness C of a matrix of importances: is each factor served by one latent? See :func:`dci`.
 
     Arguments:
@@ -170,13 +171,13 @@ def _read_importance(importance: Num[Array, "..."]) -> Float[ndarray, "... z k"]
     return matrix
 
 
-def _weighted(matrix: Float[ndarray, "... a b"]) -> float | Float[ndarray, "..."]:
+def _weighted(matrix: Float[ndarray, "... a b"]) -> Value:
     """Concentration of the rows, weighted by what they sum to; 0 if nothing matters for anything."""
     weights = matrix.sum(-1)
     total = weights.sum(-1, keepdims=True)
     shares = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     found = (shares * _concentration(matrix)).sum(-1)
-    return found if found.ndim else float(found)
+    return as_value(found)
 
 
 def _concentration(matrix: Float[ndarray, "... a b"]) -> Float[ndarray, "... a"]:
@@ -203,7 +204,7 @@ def _targets(read: Factors, column: int) -> list[Num[ndarray, " n"]]:
 
 
 def _assess(
-    fit: Boosted, columns: list[list[Num[ndarray, " n"]]], train: ndarray, held: ndarray
+    fit: Boosted, columns: list[list[Num[ndarray, " n"]]], train: ndarray, tested: ndarray
 ) -> tuple[Float[ndarray, "z k"], Float[ndarray, " k"], Float[ndarray, " k"]]:
     """Importance of latents for factors, and accuracies on the two parts."""
     importance, fitted, predicted = [], [], []
@@ -213,7 +214,7 @@ def _assess(
         mean = fit.importance[places].mean(0)
         importance.append(mean / (mean.sum() or 1.0))
         fitted.append(_accuracy(np.stack([target[train] for target in column], -1), fit.fitted[:, places]))
-        predicted.append(_accuracy(np.stack([target[held] for target in column], -1), fit.predicted[:, places]))
+        predicted.append(_accuracy(np.stack([target[tested] for target in column], -1), fit.predicted[:, places]))
     return np.stack(importance, -1), np.array(fitted), np.array(predicted)
 
 
@@ -239,7 +240,7 @@ def _reference(
     limit = np.finfo(np.float32).max
     if max(np.abs(codes).max(), np.abs(others).max(initial=0.0)) > limit:
         raise AxiswiseError(
-            f'`codes` must lie within ±{limit:g} for the estimator "reference", which holds them in single precision. '
+            f'`codes` must lie within ±{limit:g} for the estimator "reference", which reads them in single precision. '
             "Got larger ones; rescale them."
         )
     importance, fitted, predicted = [], [], []

@@ -8,18 +8,19 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics._line_neighbours import nearest_on_line
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import Factors, split
-from axiswise.scores.score import score
+from axiswise.scores.score import as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 
 HELD_OUT = 5  # one point in so many is held out, as in the paper
 Form = Literal["bounded", "printed"]
 
 
-class Disentanglement(NamedTuple):
+class Disentanglement(NamedTuple, Of[Value]):
     """The disentanglement score, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean of the gaps; a float for one code, an array of the leading axes for a stack of them."""
     gaps: Float[ndarray, "... k"]
     """Best minus second best performance for each factor, divided by its norm; NaN for factors that are constant."""
@@ -47,7 +48,7 @@ def disentanglement(
     seed: int = 0,
     form: Form = "bounded",
     neighbours: int = 5,
-) -> Disentanglement:
+) -> Disentanglement[Value]:
     r"""Scores how much better the best latent predicts a factor than the second best, by nearest neighbours.
 
     .. math:: \mathrm{Disent.} = \frac{1}{K} \sum_{k=1}^{K} \frac{A_{k,(1)} - A_{k,(2)}}{M_k}
@@ -62,7 +63,7 @@ def disentanglement(
       bounded by 1. The mean of five unrelated neighbours errs by :math:`\sqrt{1 + 1/5}\, \sigma_k`, worse than a
       constant, so that a perfect code scores about 1.10; and a perfectly classified factor of c equally frequent
       levels scores :math:`c - 1`.
-    - ``"bounded"``, which lies in 0 … 1: :math:`A` is not less than 0, and for classification
+    - ``"bounded"``, between 0 and 1: :math:`A` is not less than 0, and for classification
       :math:`A = \max(0, \mathrm{accuracy} - \mathrm{const})` and :math:`M = 1 - \mathrm{const}`. The scores that the
       paper prints do not exceed 1 (0.99 in its table 2): compare them with this form.
 
@@ -98,7 +99,7 @@ def disentanglement(
         tested, train = np.split(np.concatenate([tested, train]), [max(1, samples // HELD_OUT)])
     if not 1 <= neighbours <= len(train):
         raise AxiswiseError(
-            f"`neighbours` must lie between 1 and the number of points among which they are looked for, {len(train)}. "
+            f"`neighbours` must lie between 1 and the number of points they are searched among, {len(train)}. "
             f"Got {neighbours}; give more points."
         )
     members = read.codes.reshape(-1, samples, latents)
@@ -120,7 +121,7 @@ def disentanglement(
     gaps[:, varies] = (ranked[..., -1] - ranked[..., -2])[:, varies] / norms[varies]
     mean = gaps[:, varies].mean(-1)
     return Disentanglement(
-        mean.reshape(leading) if leading else float(mean[0]),
+        as_value(mean.reshape(leading)),
         gaps.reshape(*leading, -1),
         table.reshape(*leading, -1, latents),
         np.broadcast_to(norms, gaps.shape).reshape(*leading, -1),

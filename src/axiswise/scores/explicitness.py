@@ -9,19 +9,20 @@ from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._logistic import NAMED, logistic_regression
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import split
-from axiswise.scores.score import score
+from axiswise.scores.score import as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 
 
-class Explicitness(NamedTuple):
+class Explicitness(NamedTuple, Of[Value]):
     """Explicitness, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean of the areas; a float for one code, an array of the leading axes for a stack of them."""
     areas: Float[ndarray, "... k"]
     """Area under the ROC curve for each factor on the test points, NaN for factors that are constant."""
-    train_score: float | Float[ndarray, "..."]
+    train_score: Value
     """Mean area over the factors, on the training points."""
     train_areas: Float[ndarray, "... k"]
     """Area for each factor on the training points."""
@@ -45,7 +46,7 @@ def explicitness(
     test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
     seed: int = 0,
     bins: int = 20,
-) -> Explicitness:
+) -> Explicitness[Value]:
     r"""Scores how well a linear classifier of all latents together ranks the samples of each level before the others.
 
     .. math:: \mathrm{Explicitness} = \frac{1}{K} \sum_{k=1}^{K} \frac{1}{L_k} \sum_{l=1}^{L_k}
@@ -53,7 +54,7 @@ def explicitness(
 
     A logistic regression is fitted to the standardised codes for each factor; the probability is the area under the ROC
     curve of its predictions for level :math:`l`, on test points, ties counting one half. It is 1 if the levels can be
-    read off without an error, ½ for noise, and does not ask which latent says what: it goes together with modularity.
+    read off without an error, ½ for noise. It does not depend on which latent carries what: read it with modularity.
 
     Codes are standardised by mean and deviation of the training points, constant ones are left out; if all are
     constant, every area is ½. Continuous factors and angles are cut into `bins` equal-width bins. A level that no test
@@ -103,9 +104,9 @@ def explicitness(
     train, final = areas[..., varies].mean(-1)
     left_out = [len(np.setdiff1d(column, column[read.test])) for column in labels.T]
     return Explicitness(
-        final.reshape(leading) if leading else float(final[0]),
+        as_value(final.reshape(leading)),
         areas[1].reshape(*leading, -1),
-        train.reshape(leading) if leading else float(train[0]),
+        as_value(train.reshape(leading)),
         areas[0].reshape(*leading, -1),
         np.broadcast_to(np.array(left_out), areas[0].shape).reshape(*leading, -1),
         bins,

@@ -9,19 +9,20 @@ from scipy.sparse import csr_array
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import as_factors
-from axiswise.scores.score import as_codes, score
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num, Shaped
 
 
-class FactorVAEScore(NamedTuple):
+class FactorVAEScore(NamedTuple, Of[Value]):
     """The FactorVAE score, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Accuracy on new votes; a float for one code, an array of the leading axes for a stack of them."""
     accuracies: Float[ndarray, "... k"]
     """Accuracy on the new votes in which each factor was held fixed, NaN for those that never were."""
-    train_score: float | Float[ndarray, "..."]
+    train_score: Value
     """Accuracy on the votes that the classifier was made of."""
     counts: Int[ndarray, "... k z"]
     """Those votes: how often each latent varied least while each factor was held fixed."""
@@ -56,7 +57,7 @@ def factor_vae(
     test_votes: int = 5_000,
     threshold: float | int = 0.05,
     bins: int = 20,
-) -> FactorVAEScore:
+) -> FactorVAEScore[Value]:
     r"""Scores how well the latent of least variance tells which factor was held fixed.
 
     A vote holds a factor fixed: it chooses one of those that vary, a row at random for the value, and `batch` rows with
@@ -72,7 +73,7 @@ def factor_vae(
     Codes are given, so that every image is encoded once and votes are rows drawn with replacement; the draws are the
     same for all members. Rows whose value is unique are not drawn, since nothing varies among one row. In small groups
     variances are too small by the factor 1 − 1/m, for all latents alike, so that the vote does not change. Continuous
-    factors and angles are held within one of `bins` equal-width bins. Of latents that vary equally little the first
+    factors and angles stay within one of `bins` equal-width bins. Of latents that vary equally little the first
     wins, of factors that win equally often the first.
 
     References:
@@ -113,7 +114,7 @@ def factor_vae(
     counts = np.zeros((len(members), len(read), latents), dtype=np.int64)
     accuracies = np.full((len(members), len(read)), np.nan)
     totals = np.zeros((2, len(members)))
-    held = np.array(list(shared))[fixed]
+    columns = np.array(list(shared))[fixed]
     tested = np.bincount(fixed[votes:], minlength=len(shared))
     for number, member in enumerate(members):
         accuracies[number, list(shared)] = 0.0
@@ -121,12 +122,12 @@ def factor_vae(
             continue
         scaled = (member / np.sqrt(np.where(active[number], variance[number], 1.0)))[:, active[number]]
         winners = np.flatnonzero(active[number])[_winners(scaled, fixed, ballots, batch)]
-        np.add.at(counts[number], (held[:votes], winners[:votes]), 1)
+        np.add.at(counts[number], (columns[:votes], winners[:votes]), 1)
         right = counts[number, list(shared)].argmax(0)[winners] == fixed
         totals[:, number] = right[:votes].mean(), right[votes:].mean()
         hits = np.bincount(fixed[votes:], weights=right[votes:], minlength=len(shared))
         accuracies[number, list(shared)] = hits / np.where(tested > 0, tested, np.nan)
-    train, final = (total.reshape(leading) if leading else float(total[0]) for total in totals)
+    train, final = (as_value(total.reshape(leading)) for total in totals)
     return FactorVAEScore(
         final,
         accuracies.reshape(*leading, -1),
@@ -162,8 +163,8 @@ def _draw(
     for number, (column, own) in enumerate(shared.items()):
         cast = np.flatnonzero(fixed == number)
         value = below(len(own.rows), seed, f"factor_vae value {column}", (len(cast),))
-        place = below(own.size[value, None], seed, f"factor_vae rows {column}", (len(cast), batch))
-        drawn = own.rows[own.begin[value, None] + place]
+        chosen = below(own.size[value, None], seed, f"factor_vae rows {column}", (len(cast), batch))
+        drawn = own.rows[own.begin[value, None] + chosen]
         pointers = np.arange(0, drawn.size + 1, batch)
         matrix = csr_array((np.ones(drawn.size), drawn.ravel(), pointers), shape=(len(cast), samples))
         anchor = np.zeros(samples, dtype=np.int64)

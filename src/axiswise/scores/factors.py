@@ -12,7 +12,7 @@ from axiswise.numerics import equal_width_bins, permutation
 from axiswise.scores.score import as_codes, as_numpy
 from axiswise.shapes import Array, Float, Int, Kind, Num, Shaped
 
-HELD_OUT = 3  # one sample in so many is held out where a score needs a test half and none is given
+HELD_OUT = 3  # one sample in so many is held out where a score needs a test part and none is given
 
 
 @final
@@ -144,22 +144,22 @@ def split(
     if test is None:
         if samples < HELD_OUT:
             raise AxiswiseError(f"A score with a held-out part needs at least {HELD_OUT} samples. Got {samples}.")
-        held, kept = np.split(permutation(seed, "split", samples).numpy(), [samples // HELD_OUT])
-        return Split(read, as_factors(factors, samples, kinds), kept, held)
-    held_out, known, seen = as_codes(test[0]), as_numpy(test[1]), as_numpy(factors)
-    alike = [(part.shape[:-2], part.shape[-1]) for part in (read, held_out)]
-    if alike[0] != alike[1] or known.shape[1:] != seen.shape[1:]:
+        tested, trained = np.split(permutation(seed, "split", samples).numpy(), [samples // HELD_OUT])
+        return Split(read, as_factors(factors, samples, kinds), trained, tested)
+    test_codes, test_factors, train_factors = as_codes(test[0]), as_numpy(test[1]), as_numpy(factors)
+    alike = [(part.shape[:-2], part.shape[-1]) for part in (read, test_codes)]
+    if alike[0] != alike[1] or test_factors.shape[1:] != train_factors.shape[1:]:
         raise AxiswiseError(
             "`test` must be codes and factors with the same members, latents and factors as those to fit on. "
-            f"Got {held_out.shape} and {known.shape} beside {read.shape} and {seen.shape}."
+            f"Got {test_codes.shape} and {test_factors.shape} beside {read.shape} and {train_factors.shape}."
         )
     # Read apart first, so that a message counts the rows of the array it is about.
-    for values, rows in ((seen, samples), (known, held_out.shape[-2])):
+    for values, rows in ((train_factors, samples), (test_factors, test_codes.shape[-2])):
         as_factors(values, rows, kinds)
-    kinds = kinds if kinds is not None else _kinds(None, seen)
-    joined = as_factors(np.concatenate([seen, known]), samples + len(known), kinds)
-    rows = np.arange(samples + len(known))
-    return Split(np.concatenate([read, held_out], -2), joined, rows[:samples], rows[samples:])
+    kinds = kinds if kinds is not None else _kinds(None, train_factors)
+    joined = as_factors(np.concatenate([train_factors, test_factors]), samples + len(test_factors), kinds)
+    rows = np.arange(samples + len(test_factors))
+    return Split(np.concatenate([read, test_codes], -2), joined, rows[:samples], rows[samples:])
 
 
 def _kinds(kinds: Kind | Sequence[Kind] | None, array: Num[ndarray, "n k"]) -> tuple[Kind, ...]:

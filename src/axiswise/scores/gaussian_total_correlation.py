@@ -6,26 +6,27 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.numerics import standardised
-from axiswise.scores.score import as_codes, score
+from axiswise.scores._value import Of, Value
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Num
 
 
-class GaussianTotalCorrelation(NamedTuple):
+class GaussianTotalCorrelation(NamedTuple, Of[Value]):
     """The total correlation of the Gaussian that fits the codes, and what it is made of."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Total correlation in nats; lower is better, infinite where latents that vary determine each other linearly."""
     correlations: Float[ndarray, "... z z"]
     """Correlation of each pair of latents, 0 with constant ones."""
     varying: int | Int[ndarray, "..."]
-    """How many latents are not constant: the others say nothing and are left out."""
+    """How many latents are not constant: the others carry no information and are left out."""
     samples: int
     """Samples the estimate was made from."""
     estimator: str = "Gaussian, sample covariance"
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, best=0.0)
-def gaussian_total_correlation(codes: Num[Array, "... n z"]) -> GaussianTotalCorrelation:
+def gaussian_total_correlation(codes: Num[Array, "... n z"]) -> GaussianTotalCorrelation[Value]:
     r"""Scores how far the codes' covariance is from a diagonal one, as a divergence. It needs no factors.
 
     .. math:: \mathrm{KL}\Big(N(\mu, \Sigma) \,\Big\|\, \prod_z N(\mu_z, \Sigma_{zz})\Big)
@@ -52,11 +53,10 @@ def gaussian_total_correlation(codes: Num[Array, "... n z"]) -> GaussianTotalCor
     members = [standardised(member) for member in codes.reshape(-1, samples, latents)]
     correlations = np.stack([member.T @ member / samples for member in members])
     varying = np.stack([member.any(0) for member in members])
-    found = np.array([_divergence(matrix[kept][:, kept]) for matrix, kept in zip(correlations, varying, strict=True)])
-    if not leading:
-        return GaussianTotalCorrelation(float(found[0]), correlations[0], int(varying.sum()), samples)
+    found = np.array([_divergence(matrix[used][:, used]) for matrix, used in zip(correlations, varying, strict=True)])
     stacked = correlations.reshape(*leading, latents, latents)
-    return GaussianTotalCorrelation(found.reshape(leading), stacked, varying.sum(-1).reshape(leading), samples)
+    count = varying.sum(-1).reshape(leading)
+    return GaussianTotalCorrelation(as_value(found.reshape(leading)), stacked, as_value(count), samples)
 
 
 def _divergence(correlations: Float[ndarray, "z z"]) -> float:

@@ -6,18 +6,19 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.numerics import covariance
-from axiswise.scores.score import as_codes, score
+from axiswise.scores._value import Of, Value
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Num
 
 
-class GaussianWassersteinCorrelation(NamedTuple):
+class GaussianWassersteinCorrelation(NamedTuple, Of[Value]):
     """The squared distance from independence, in the codes' units and without."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Squared distance; lower is better."""
-    normalised: float | Float[ndarray, "..."]
+    normalised: Value
     """The same, divided by the total variance; 0 if that is 0."""
-    variance: float | Float[ndarray, "..."]
+    variance: Value
     """Total variance of the codes."""
     samples: int
     """Samples the estimate was made from."""
@@ -25,7 +26,7 @@ class GaussianWassersteinCorrelation(NamedTuple):
 
 
 @score(invariances=["permute", "flip", "shift"], chance=0.0, best=0.0)
-def gaussian_wasserstein_correlation(codes: Num[Array, "... n z"]) -> GaussianWassersteinCorrelation:
+def gaussian_wasserstein_correlation(codes: Num[Array, "... n z"]) -> GaussianWassersteinCorrelation[Value]:
     r"""Scores how far the codes' covariance is from a diagonal one, as a distance. It needs no factors.
 
     .. math:: W_2^2\big(N(0, \Sigma), N(0, D)\big) = \operatorname{tr} \Sigma + \operatorname{tr} D
@@ -52,9 +53,7 @@ def gaussian_wasserstein_correlation(codes: Num[Array, "... n z"]) -> GaussianWa
     found = np.array([_distance(covariance(member)) for member in codes.reshape(-1, samples, latents)])
     distance, variance = found.T.reshape(2, *leading)
     normalised = np.divide(distance, variance, out=np.zeros_like(distance), where=variance > 0)
-    if not leading:
-        return GaussianWassersteinCorrelation(float(distance), float(normalised), float(variance), samples)
-    return GaussianWassersteinCorrelation(distance, normalised, variance, samples)
+    return GaussianWassersteinCorrelation(as_value(distance), as_value(normalised), as_value(variance), samples)
 
 
 def _distance(covariances: Float[ndarray, "z z"]) -> tuple[float, float]:

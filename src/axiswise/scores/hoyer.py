@@ -5,14 +5,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from axiswise.scores.score import as_codes, score
+from axiswise.scores._value import Of, Value
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Num
 
 
-class Hoyer(NamedTuple):
+class Hoyer(NamedTuple, Of[Value]):
     """The mean sparsity of embeddings, that of each, and how they were scaled."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean over the embeddings, between 0 (dense) and 1 (sparse)."""
     per_sample: Float[ndarray, "... n"]
     """Sparsity of each embedding."""
@@ -24,7 +25,7 @@ class Hoyer(NamedTuple):
 
 
 @score(invariances=["permute", "flip", "scale"], best=None)
-def hoyer(codes: Num[Array, "... n z"], *, scale: bool = True) -> Hoyer:
+def hoyer(codes: Num[Array, "... n z"], *, scale: bool = True) -> Hoyer[Value]:
     r"""Scores how much of each embedding lies in a few of its d latents, on average over embeddings.
 
     .. math:: \mathrm{Hoyer}(z) = \frac{\sqrt d - \lVert z \rVert_1 / \lVert z \rVert_2}{\sqrt d - 1} \in [0, 1]
@@ -52,7 +53,7 @@ def hoyer(codes: Num[Array, "... n z"], *, scale: bool = True) -> Hoyer:
     members = [_sparsity(member, scale) for member in codes.reshape(-1, samples, latents)]
     per_sample = np.stack(members).reshape(*leading, samples)
     mean = per_sample.mean(-1)
-    return Hoyer(mean if leading else float(mean), per_sample, scale, latents)
+    return Hoyer(as_value(mean), per_sample, scale, latents)
 
 
 def _sparsity(codes: Float[ndarray, "n z"], scale: bool) -> Float[ndarray, " n"]:

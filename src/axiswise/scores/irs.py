@@ -8,17 +8,18 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import equal_width_bins
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import Factors, as_factors
-from axiswise.scores.score import as_codes, score
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 
 Grouping = tuple[Int[ndarray, " n"], list[tuple[int, int]]]
 
 
-class IRS(NamedTuple):
+class IRS(NamedTuple, Of[Value]):
     """The interventional robustness score, that of each latent, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean over the latents, each weighted by its largest deviation; 0 if all latents are constant."""
     per_latent: Float[ndarray, "... z"]
     """Robustness of each latent given the factor it is most robust for, NaN for constant latents."""
@@ -46,7 +47,7 @@ def irs(
     quantile: float = 0.99,
     bins: int = 20,
     merge: bool = True,
-) -> IRS:
+) -> IRS[Value]:
     r"""Scores how far a latent strays within samples that agree in one factor, against how far it strays at all.
 
     .. math:: R_{kz} = 1 - \frac{1}{L_k} \sum_{l}
@@ -100,7 +101,7 @@ def irs(
     total = deviations.sum(-1)
     weighted = np.where(alive, per_latent * deviations, 0.0).sum(-1)
     mean = np.divide(weighted, total, out=np.zeros_like(total), where=total > 0)
-    return IRS(mean if leading else float(mean), per_latent, robustness, deviations, quantile, bins, merge, samples)
+    return IRS(as_value(mean), per_latent, robustness, deviations, quantile, bins, merge, samples)
 
 
 def _labels(factors: Factors, bins: int, merge: bool) -> Int[ndarray, "n k"]:
@@ -131,9 +132,9 @@ def _strays(
 def _quantile(rows: Float[ndarray, "z m"], quantile: float) -> Float[ndarray, " z"]:
     """Quantile of the distances from the mean, interpolated linearly, of each row."""
     distances = np.abs(rows - rows.mean(-1, keepdims=True))
-    place = quantile * (rows.shape[-1] - 1)
-    below = int(place)
+    position = quantile * (rows.shape[-1] - 1)
+    below = int(position)
     distances.partition(below, axis=-1)
     lower = distances[:, below]
     upper = distances[:, below + 1 :].min(-1) if below + 1 < rows.shape[-1] else lower
-    return lower + (place - below) * (upper - lower)
+    return lower + (position - below) * (upper - lower)

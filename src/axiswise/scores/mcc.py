@@ -9,15 +9,16 @@ from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, standardised
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import Factors, as_factors
-from axiswise.scores.score import as_codes, score
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 
 
-class MCC(NamedTuple):
+class MCC(NamedTuple, Of[Value]):
     """The mean correlation coefficient, the latent each factor was given, and all correlations."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean over the factors that vary; a float for one code, an array of the leading axes for a stack of them."""
     per_factor: Float[ndarray, "... k"]
     """Correlation of each factor with its latent, 0 if there are fewer latents than factors and it got none, NaN for
@@ -39,7 +40,7 @@ def mcc(
     *,
     kinds: Kind | Sequence[Kind] | None = None,
     correlation: Literal["pearson", "spearman"] = "pearson",
-) -> MCC:
+) -> MCC[Value]:
     r"""Scores the correlation of factors with latents, paired one to one so that it is largest.
 
     .. math:: \mathrm{MCC} = \max_\pi \frac1K \sum_{k=1}^K \left| \operatorname{corr}(f_k, c_{\pi(k)}) \right|
@@ -86,21 +87,21 @@ def mcc(
     present = np.stack(found).reshape(*leading, -1, latents)
 
     # Rows and columns of zeros make it square: what is paired with them is left over.
-    kept = present.shape[-2]
-    size = max(kept, latents)
+    varying = present.shape[-2]
+    size = max(varying, latents)
     square = np.zeros((*leading, size, size))
-    square[..., :kept, :latents] = present
+    square[..., :varying, :latents] = present
     columns = assignment(square).columns
-    collected = np.take_along_axis(square, columns[..., None], -1)[..., :kept, 0]
+    collected = np.take_along_axis(square, columns[..., None], -1)[..., :varying, 0]
 
     correlations = np.full((*leading, count, latents), np.nan)
     per_factor = np.full((*leading, count), np.nan)
     matches = np.full((*leading, count), -1)
     correlations[..., varies, :] = present
     per_factor[..., varies] = collected
-    matches[..., varies] = np.where(columns < latents, columns, -1)[..., :kept]
+    matches[..., varies] = np.where(columns < latents, columns, -1)[..., :varying]
     mean = collected.mean(-1)
-    return MCC(mean if leading else float(mean), per_factor, matches, correlations, samples, correlation.capitalize())
+    return MCC(as_value(mean), per_factor, matches, correlations, samples, correlation.capitalize())
 
 
 def _basis(factors: Factors, column: int, ranked: bool) -> Float[ndarray, "n t"]:
@@ -109,7 +110,7 @@ def _basis(factors: Factors, column: int, ranked: bool) -> Float[ndarray, "n t"]
     if factors.kinds[column] != "circular":
         target = standardised(rankdata(target, axis=0) if ranked else target)
     left, values, _ = np.linalg.svd(target - target.mean(0), full_matrices=False)
-    return left[:, values > 1e-10 * np.sqrt(len(target))]  # of deviation 1: below lies rounding
+    return left[:, values > 1e-10 * np.sqrt(len(target))]  # of deviation 1: less is rounding
 
 
 def _correlations(

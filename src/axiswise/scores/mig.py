@@ -1,24 +1,25 @@
 r"""Mutual information gap: is each factor captured by one latent, and by no other?"""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import binned_information, entropy, kraskov_information, ross_information
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import Factors, as_factors
-from axiswise.scores.score import as_codes, score
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Kind, Num
 
 NEAREST = ("nearest neighbours (Kraskov; Ross for levels)", "the factor's information with itself, estimated alike")
 
 
-class MIG(NamedTuple):
+class MIG(NamedTuple, Of[Value]):
     """The mutual information gap, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean of the gaps; a float for one code, an array of the leading axes for a stack of them."""
     gaps: Float[ndarray, "... k"]
     """Gap of each factor, NaN for factors that are constant."""
@@ -45,7 +46,7 @@ def mig(
     bins: int = 20,
     estimator: Literal["bins", "neighbours"] = "bins",
     neighbours: int = 3,
-) -> MIG:
+) -> MIG[Value]:
     r"""Scores how much more the most informative latent says about a factor than the second most informative one.
 
     .. math:: \mathrm{MIG} = \frac{1}{K} \sum_{k=1}^{K} \frac{1}{H(f_k)}
@@ -58,7 +59,7 @@ def mig(
     Codes are cut into equal-width bins, and so are continuous factors and angles; levels are used as they are. Constant
     factors have no entropy to share: their gap is NaN, and the mean is over the others. With a single latent the second
     largest information is 0. Flips, shifts and scales leave the score as it is unless they move a code across the edge
-    of its bin, by rounding or because it lies on one.
+    of its bin, by rounding or because it is on one.
 
     With ``estimator="neighbours"`` nothing is binned: the information of a code with levels is Ross's estimate, with
     real values Kraskov's, with angles Kraskov's along the circle. A continuous factor has no entropy that could
@@ -93,10 +94,10 @@ def mig(
     match estimator:
         case "bins":
             information, entropies = _from_bins(codes, read, bins)
-            how = MIG(0.0, information, information, entropies, bins, samples)
+            how: tuple[Any, ...] = (bins, samples)
         case "neighbours":
             information, entropies = _from_neighbours(codes, read, neighbours)
-            how = MIG(0.0, information, information, entropies, None, samples, *NEAREST, neighbours)
+            how = (None, samples, *NEAREST, neighbours)
         case _:
             raise AxiswiseError(f'`estimator` must be "bins" or "neighbours". Got {estimator!r}.')
 
@@ -108,11 +109,11 @@ def mig(
     gaps = np.full((*leading, len(entropies)), np.nan)
     gaps[..., varies] = _gap(information)[..., varies] / entropies[varies]
     mean = gaps[..., varies].mean(-1)
-    return how._replace(score=mean if leading else float(mean), gaps=gaps)
+    return MIG(as_value(mean), gaps, information, entropies, *how)
 
 
 def _gap(information: Float[ndarray, "... k z"]) -> Float[ndarray, "... k"]:
-    """Largest minus second largest over the latents; latents that do not exist know nothing."""
+    """Largest minus second largest over the latents; latents that do not exist have none."""
     second, first = np.moveaxis(np.partition(np.insert(information, 0, 0.0, axis=-1), -2, axis=-1)[..., -2:], -1, 0)
     return first - second
 
@@ -132,7 +133,7 @@ def _from_neighbours(
     """Information of the factors with the latents and with themselves, from distances; 0 for constant factors."""
     columns = np.swapaxes(codes, -2, -1).reshape(-1, codes.shape[-2])  # all latents of all members
     information, entropies = np.zeros((len(factors), len(columns))), np.zeros(len(factors))
-    levels = factors.labels(1)  # of those that have levels; the others are not looked at
+    levels = factors.labels(1)  # of those that have levels; the others are not used
     for k in np.flatnonzero(factors.varies):
         values = factors.values[:, k]
         if factors.levelled[k]:

@@ -7,18 +7,19 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.numerics import binned_information
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import as_factors
-from axiswise.scores.score import as_codes, score
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Kind, Num
 
 
-class Modularity(NamedTuple):
+class Modularity(NamedTuple, Of[Value]):
     """The modularity, that of each latent, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean over the latents; a float for one code, an array of the leading axes for a stack of them."""
     per_latent: Float[ndarray, "... z"]
-    """Modularity of each latent, 0 for one that knows nothing at all."""
+    """Modularity of each latent, 0 for one without any information."""
     information: Float[ndarray, "... k z"]
     """Mutual information of each factor with each latent, in nats."""
     bins: int
@@ -35,7 +36,7 @@ def modularity(
     *,
     kinds: Kind | Sequence[Kind] | None = None,
     bins: int = 20,
-) -> Modularity:
+) -> Modularity[Value]:
     r"""Scores how little each latent says about any factor but the one it says most about.
 
     .. math:: \frac1Z \sum_{z=1}^Z \left( 1 - \frac{\sum_k I_{kz}^2 - \max_k I_{kz}^2}{(K - 1) \max_k I_{kz}^2} \right)
@@ -68,13 +69,13 @@ def modularity(
         (1.0, 0.0)
     """
     codes = as_codes(codes)
-    *leading, samples, _ = codes.shape
+    samples = codes.shape[-2]
     read = as_factors(factors, samples, kinds)
     varies = read.varies
     information = binned_information(codes, read.labels(bins), bins)
     per_latent = modularity_of(information[..., varies, :])
     mean = per_latent.mean(-1)
-    return Modularity(mean if leading else float(mean), per_latent, information, bins, samples)
+    return Modularity(as_value(mean), per_latent, information, bins, samples)
 
 
 def modularity_of(information: Float[ndarray, "... k z"]) -> Float[ndarray, "... z"]:

@@ -6,14 +6,15 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.numerics import binned_information, equal_width_bins
-from axiswise.scores.score import as_codes, score
+from axiswise.scores._value import Of, Value
+from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Num
 
 
-class MutualInformation(NamedTuple):
+class MutualInformation(NamedTuple, Of[Value]):
     """The mean mutual information of two latents, that of each pair, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean over pairs of different latents, in nats; lower is better."""
     information: Float[ndarray, "... z z"]
     """Mutual information of each pair; on the diagonal the entropy of each latent's bins."""
@@ -25,7 +26,7 @@ class MutualInformation(NamedTuple):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, best=0.0)
-def mutual_information(codes: Num[Array, "... n z"], *, bins: int = 20) -> MutualInformation:
+def mutual_information(codes: Num[Array, "... n z"], *, bins: int = 20) -> MutualInformation[Value]:
     r"""Scores how much two latents say about each other, on average over pairs. It needs no factors.
 
     .. math:: \frac{1}{Z (Z - 1)} \sum_{y \ne z} I(c_y; c_z)
@@ -55,4 +56,4 @@ def mutual_information(codes: Num[Array, "... n z"], *, bins: int = 20) -> Mutua
     information = np.stack(found).reshape(*leading, latents, latents)
     others = ~np.eye(latents, dtype=bool)
     mean = information[..., others].mean(-1) if latents > 1 else np.zeros(leading)
-    return MutualInformation(mean if leading else float(mean), information, bins, samples)
+    return MutualInformation(as_value(mean), information, bins, samples)

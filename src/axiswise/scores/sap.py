@@ -8,17 +8,18 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._linear_svm import highest_line, linear_svms
+from axiswise.scores._value import Of, Value
 from axiswise.scores.factors import Split, split
-from axiswise.scores.score import score
+from axiswise.scores.score import as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
 
 DEAD = 1e-12  # variance up to which a code predicts nothing, as in the reference implementation
 
 
-class SAP(NamedTuple):
+class SAP(NamedTuple, Of[Value]):
     """Separated attribute predictability, what it is made of, and how it was estimated."""
 
-    score: float | Float[ndarray, "..."]
+    score: Value
     """Mean of the gaps; a float for one code, an array of the leading axes for a stack of them."""
     gaps: Float[ndarray, "... k"]
     """Best minus second best prediction of each factor, NaN for factors that are constant."""
@@ -45,7 +46,7 @@ def sap(
     test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
     seed: int = 0,
     C: float = 0.01,
-) -> SAP:
+) -> SAP[Value]:
     r"""Scores how much better the most predictive latent predicts a factor than the second most predictive one.
 
     .. math:: \mathrm{SAP} = \frac{1}{K} \sum_{k=1}^{K} \left( S_{k,(1)} - S_{k,(2)} \right)
@@ -54,8 +55,8 @@ def sap(
     :math:`k` by single latents :math:`z`:
 
     - Levels, also those around a circle: the accuracy, on test points, of a linear support vector machine that was
-      fitted to the raw code (see :func:`axiswise.numerics.linear_svms`). On one line, one-versus-rest machines separate
-      few levels: even a code that equals the factor does not reach 1. The penalty makes shift and scale matter.
+      fitted to the raw code. On one line, one-versus-rest machines separate few levels: even a code that equals the
+      factor does not reach 1. The penalty makes shift and scale matter.
     - Values: the squared correlation on the training points, 0 for a code of variance up to 10⁻¹².
     - Angles: the share of the code's variance that is linear in their cosine and sine, on the training points. So
       every projection of the circle predicts it wholly, and a latent for the cosine and one for the sine leave no gap.
@@ -103,7 +104,7 @@ def sap(
     gaps = (ranked[..., -1] - ranked[..., -2]).reshape(*leading, -1)
     mean = gaps[..., varies].mean(-1)
     predictability = table[..., :latents].reshape(*leading, -1, latents)
-    return SAP(mean if leading else float(mean), gaps, predictability, len(read.train), len(read.test), C)
+    return SAP(as_value(mean), gaps, predictability, len(read.train), len(read.test), C)
 
 
 class _Classes(NamedTuple):
@@ -118,8 +119,8 @@ class _Classes(NamedTuple):
 def _classes(read: Split, column: int) -> _Classes:
     values = read.factors.values[:, column]
     known, train = np.unique(values[read.train], return_inverse=True)
-    place = np.minimum(known.searchsorted(values[read.test]), len(known) - 1)
-    return _Classes(column, train, np.where(known[place] == values[read.test], place, -1))
+    number = np.minimum(known.searchsorted(values[read.test]), len(known) - 1)
+    return _Classes(column, train, np.where(known[number] == values[read.test], number, -1))
 
 
 def _accuracies(

@@ -1,7 +1,7 @@
-"""What every score has in common: what it declares, and how it reads its arrays."""
+"""What every score has in common: what it declares, how it reads its arrays, and the type of its result."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy import ndarray
@@ -10,14 +10,14 @@ from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Num, Tensor
 
 Invariance = Literal["permute", "flip", "shift", "scale"]
-"""A change of single latents that keeps what they say: reorder them, negate some, add a constant, stretch each."""
+"""A change of single latents that keeps their information: reorder them, negate some, add a constant, stretch each."""
 
 Function = TypeVar("Function", bound=Callable)
 Chance = float | Callable[[Sequence[int], int], float] | None
 
 
 class Declaration(NamedTuple):
-    """What a score promises, and what the tests of the whole catalogue hold it to."""
+    """What a score promises, and what the tests of the whole catalogue check."""
 
     invariances: frozenset[Invariance]
     chance: Chance
@@ -96,3 +96,13 @@ def as_numpy(values: Array) -> ndarray:
         values = values.detach().cpu()
         return (values.double() if values.is_floating_point() else values).numpy()
     return np.asarray(values)
+
+
+def as_value(values: ndarray | np.generic) -> Any:
+    """A plain number if there are no axes, else the array as it is.
+
+    Example:
+        >>> as_value(np.ones(3).mean()), as_value(np.ones(2))
+        (1.0, array([1., 1.]))
+    """
+    return values if values.ndim else values.item()

@@ -51,7 +51,7 @@ def udr(
     ones. A quotient 0 / 0 counts as 0. Codes are standardised first.
 
     Latents count if their divergence is above `kl_above`; if `kl` is not given, if they are not constant. A member
-    without any (`reasons` says so) scores 0 and agrees with no other. Members of fewer latents can be filled up with
+    without any (see `reasons`) scores 0 and agrees with no other. Members of fewer latents can be filled up with
     constant ones.
 
     The reference implementation averages over b and over a apart and takes the mean of both, which differs from the
@@ -70,7 +70,7 @@ def udr(
         relation: Lasso weights, or Spearman's correlations.
         pooling: The paper's formula, or the mean of two means.
         penalty: Weight α of the Lasso's penalty, for codes of deviation 1.
-        kl_above: A latent counts if its mean divergence lies above this.
+        kl_above: A latent counts if its mean divergence is above this.
 
     Example:
         >>> generator = np.random.default_rng(0)

@@ -46,12 +46,12 @@ def columns(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Columns | 
     if len(observed.active) < 2:
         return Undefined("no second direction")
     products = block(observed.gram, observed.active)
-    per_point = as_numpy(geometry.column_coherence(None, gram=products[:, None]).score)
-    interval, found = mean_interval(per_point), geometry.column_coherence(None, gram=products)
+    per_point = as_numpy(geometry.column_coherence(gram=products[:, None]).score)
+    interval, found = mean_interval(per_point), geometry.column_coherence(gram=products)
     rotated = under_rotations(
         rotations,
         products.device,
-        lambda rotation: geometry.column_coherence(None, gram=rotation @ products @ rotation.mT).score,
+        lambda rotation: geometry.column_coherence(gram=rotation @ products @ rotation.mT).score,
     )
     return Columns(
         interval=interval,

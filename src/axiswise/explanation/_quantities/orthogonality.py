@@ -46,10 +46,10 @@ def orthogonality(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Orth
     if len(observed.active) < 2:
         return Undefined("no second direction")
     products = block(observed.gram, observed.active)
-    per_point = as_numpy(geometry.dto(None, gram=products[:, None]).score)  # as if each point were a member
+    per_point = as_numpy(geometry.dto(gram=products[:, None]).score)  # as if each point were a member
     interval = mean_interval(per_point)
     rotated = under_rotations(
-        rotations, products.device, lambda rotation: geometry.dto(None, gram=rotation @ products @ rotation.mT).score
+        rotations, products.device, lambda rotation: geometry.dto(gram=rotation @ products @ rotation.mT).score
     )
     chance = geometry.haar_chance(len(observed.active))
     spread = 1.96 * chance.deviation
@@ -61,7 +61,7 @@ def orthogonality(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Orth
         interval=interval,
         baselines=(baseline(ROTATED, rotated), by_chance),
         rank=rank(rotated, interval),
-        gap=geometry.singular_spectrum(None, gram=products).score.item(),
+        gap=geometry.singular_spectrum(gram=products).score.item(),
         per_point=per_point,
         rotated=rotated,
         singular_values=as_numpy(ascending.flip(-1)),

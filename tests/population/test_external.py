@@ -99,6 +99,8 @@ def test_a_model_without_decoder_is_measured_as_far_as_it_goes(plain):
     assert (dto["value"], dto["reason"]) == (None, "the model has no decoder")
     with pytest.raises(AxiswiseError, match=r"These members have no decoder"):
         alone.decode(torch.zeros(1, 2))
+    with pytest.raises(AxiswiseError, match=r"These members have no decoder"):  # since one has none
+        aw.from_models([(plain[0].encode, plain[0].decode), (plain[1].encode, None)]).decode(torch.zeros(1, 2))
 
 
 def test_a_report_can_be_made_of_its_rows(population, tmp_path):

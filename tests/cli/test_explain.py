@@ -103,7 +103,7 @@ def test_files_it_reads(folder, data):
     ("arguments", "reason"),
     [
         (["my_model", "--data", "x.npy"], r"Expected package.module:name or file.py:name. Got 'my_model'"),
-        (["no_model:pair", "--data", "x.npy"], r"Expected a module no_model that can be imported from .*PYTHONPATH"),
+        (["no_model:pair", "--data", "x.npy"], r"Expected a module no_model in .* or on the path. .*PYTHONPATH"),
         (["my_model:pear", "--data", "x.npy"], r"Expected 'pear' in my_model. There is none"),
         (["my_model:number", "--data", "x.npy"], r"to be a function without arguments. Got int"),
         (["my_model:wrong", "--data", "x.npy"], r"to return a pair \(encode, decode\), or an object .* Got int"),

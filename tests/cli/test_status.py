@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from axiswise import data, grid, models, objectives, train
 from axiswise.cli import app
-from axiswise.cli.status import STUDY, Cohort, _way
+from axiswise.cli.status import STUDY, Cohort, _position
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
 from axiswise.evaluation import evaluate
@@ -81,7 +81,7 @@ def test_a_study_that_was_stopped(stopped, tmp_path):
     heading = "study five at scale default: 5 runs, 1 measured, 1 skipped, 1 failed, 1 stopped, 1 waiting"
     assert lines[0] == heading
     assert [line.split() for line in lines[1:] if not line.startswith("    ")][:-1] == [
-        ["run", "state", "members", "done", "on", "their", "way", "waiting", "rows"],
+        ["run", "state", "members", "done", "in", "training", "waiting", "rows"],
         ["a/good", "measured", "2", "2", "0", "0", "2", "of", "2"],
         ["a/absent", "skipped", "2", "0", "0", "2", "0", "of", "2"],
         ["a/failing", "failed", "2", "2", "0", "0", "0", "of", "4"],
@@ -190,4 +190,4 @@ def test_folders_that_are_none(tmp_path):
 @pytest.mark.parametrize(("seconds", "ago"), [(0.2, "0 s"), (59, "59 s"), (61, "1 min"), (7300, "2 h"), (2e5, "2 d")])
 def test_ages(seconds, ago):
     now = time.time()
-    assert _way(Cohort(1, 5, 10, now - seconds), now).endswith(f"saved {ago} ago")
+    assert _position(Cohort(1, 5, 10, now - seconds), now).endswith(f"saved {ago} ago")

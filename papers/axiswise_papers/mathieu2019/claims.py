@@ -402,7 +402,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mathieu.thm2",
         "with an isotropic Gaussian prior, rotating the latents leaves the objective unchanged",
         "Theorem 2, eq 6",
-        "unchanged to 1e-9 if the rotated covariance is kept; cut to its diagonal it changes, unless S = s I",
+        "unchanged to 1e-9 if the rotated covariance stays whole; cut to its diagonal it changes, unless S = s I",
         exact=exact.thm2,
         errata=(
             Erratum(

@@ -119,7 +119,7 @@ def _law() -> Iterator[Finding]:
     vae = beta_vae_optimum(sample_covariance(sample), 3, 0.5, 0.6)
     codes = (sample - sample.mean(0)) @ vae.encoder.T
     scale = latent_scale(codes, vae.variances.expand_as(codes))
-    yield within("scale that the divergence asks for at the optimum, less 1", largest(scale - 1), 1e-13)
+    yield within("scale that the divergence implies at the optimum, less 1", largest(scale - 1), 1e-13)
 
 
 def _linear_vae() -> Iterator[Finding]:

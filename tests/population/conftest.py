@@ -27,10 +27,16 @@ ARCHITECTURES: dict[str, tuple[Callable[[], VAE], Callable[[], data.FactorDatase
 }
 
 
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request) -> str:
+    return request.param
+
+
 @pytest.fixture(params=ARCHITECTURES)
-def architecture(request) -> tuple[VAE, data.FactorDataset]:
+def architecture(request, device) -> tuple[VAE, data.FactorDataset]:
+    """Each architecture, with its dataset on the CPU and, marked gpu, on a GPU."""
     model, dataset = ARCHITECTURES[request.param]
-    return model(), dataset()
+    return model(), dataset().to(device)
 
 
 @pytest.fixture

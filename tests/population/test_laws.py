@@ -1,4 +1,7 @@
-"""Laws 1, 2 and 6: members are independent, order and grouping are irrelevant, resuming is invisible."""
+"""Laws 1, 2 and 6: members are independent, order and grouping are irrelevant, resuming is invisible.
+
+With ``-m gpu`` the laws of every architecture are tested on a GPU, too.
+"""
 
 import random
 
@@ -40,13 +43,14 @@ def plain_loop(member: Member, dataset, beta=None) -> dict[str, torch.Tensor]:
         "AdaGrad": (torch.optim.Adagrad, {"lr": 1e-2, "eps": 1e-6}),
     }[type(member.optimizer).__name__]
     optimizer = kind(parameters.values(), **options)
-    size = member.batch or len(dataset)
+    size, everything = member.batch or len(dataset), torch.arange(len(dataset), device=dataset.device)
+    seed = torch.tensor(member.seed, device=dataset.device)  # draws are made where the seed is
     for step in range(member.steps):
-        index = integers(member.seed, "index", step, (size,), len(dataset)) if member.batch else torch.arange(size)
+        index = integers(seed, "index", step, (size,), len(dataset)) if member.batch else everything
         x = dataset.x(index).double()
         q = encoder(x)
         z = q.mean + torch.exp(q.log_variance / 2) * normal(
-            member.seed, "noise", step, (size, member.model.latents), dtype=torch.float64
+            seed, "noise", step, (size, member.model.latents), dtype=torch.float64
         )
         output = decoder(z, raw=True)
         if isinstance(member.model.likelihood, Gaussian):

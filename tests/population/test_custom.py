@@ -454,7 +454,7 @@ def test_refuses_what_cannot_be_trained_as_a_member(factory, message):
 def test_refuses_shared_parameters():
     with pytest.raises(AxiswiseError, match=r"an encoder and a decoder with parameters of their own\. Got 1 that both"):
         custom(sharing, 4, 4)
-    with pytest.raises(AxiswiseError, match=r"Got tied parameters or non-persistent buffers 1\.weight\. Let each be"):
+    with pytest.raises(AxiswiseError, match=r"Got tied parameters or non-persistent buffers 1\.weight\. Register"):
         custom(tied, 4, 2)
 
 

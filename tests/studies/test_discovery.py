@@ -2,6 +2,8 @@
 
 import pytest
 
+from axiswise import data
+from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
 from axiswise.studies import Run, all_studies, find_study, load_object, open_study, quickstart
 
@@ -39,7 +41,7 @@ def test_attributes_of_objects_are_found():
         ("absent.py:sweep", r"^Expected a Python file at absent.py. There is none.$"),
         ("absent.part:sweep", r"^Expected a module absent.part in .* or on the path. Run the command in"),
         ("axiswise.absent:sweep", r"^Expected a module axiswise.absent in "),
-        ("widths.py:swep", r"^Expected 'swep' in widths.py. There is none; check the spelling.$"),
+        ("widths.py:swep", r"^Expected 'swep' in widths.py. There is none; check the spelling. It defines: .*sweep.*$"),
         ("widths:sweep.absent", r"^Expected 'sweep.absent' in widths. There is none"),
         ("widths.py:number", r"^Expected widths.py:number to be a study, a function of a scale. Got int.$"),
         ("widths.py:", r"^Expected package.module:name or file.py:name. Got 'widths.py:'.$"),
@@ -149,3 +151,25 @@ def test_a_study_that_returns_no_runs_is_refused(runs, message, tmp_path):
     ):
         pytest.fail("opened")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("study", "message"),
+    [
+        (lambda: [], r"to be a function of a scale, `def study\(scale\)`. too many positional arguments"),
+        (
+            lambda scale: Run("a", data.synth_linear, [], []),
+            r"to return a list of axiswise.studies.Run. Got one Run: return \[run\]",
+        ),
+    ],
+)
+def test_a_study_of_another_form_is_refused(study, message, tmp_path):
+    with pytest.raises(AxiswiseError, match=message):
+        run_study(study, "smoke", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_a_run_takes_a_function_that_makes_its_dataset():
+    with pytest.raises(AxiswiseError, match=r"`dataset` of run 'a' must be a function that makes the dataset. Got "):
+        Run("a", data.synth_linear(samples=10), [], [])  # pyright: ignore[reportArgumentType] (that is the mistake)

@@ -53,6 +53,24 @@ members = aw.grid(
 population = aw.train(members, square, out="runs/own")
 population = aw.load("runs/own", model=networks)  # stored by name: files hold no code
 
+from axiswise.studies import Run, Scale
+
+
+def widths(scale: Scale) -> list[Run]:
+    """How wide must an encoder be?
+
+    The first paragraph is the title of the report, the second its summary.
+    """
+    members = aw.grid(
+        model=[aw.models.mlp(3, 2, encoder=(width,)) for width in (4, 16, 64)],
+        objective=aw.objectives.BetaVAE(0.01),
+        steps={"smoke": 50, "default": 5_000, "paper": 50_000}[scale],
+        seed=range(5),
+    )
+    # The dataset is a function, called when the run begins.
+    return [Run("square/widths", aw.data.synth_linear, members, (aw.scores.mig, aw.geometry.dto), held_out=True)]
+
+
 import numpy as np
 
 generator = np.random.default_rng(0)

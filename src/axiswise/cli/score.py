@@ -294,6 +294,7 @@ def _about(inputs: Inputs) -> list[str]:
 def _compute(name: str, function: Callable[..., Any], inputs: Inputs, seed: int) -> ScoreResult:
     """Computes one score of all members, or gives the reason why it cannot."""
     from axiswise.scores import as_factors, declaration
+    from axiswise.scores._value import Value
     from axiswise.statistics import mean_interval
 
     declared = declaration(function)
@@ -314,7 +315,8 @@ def _compute(name: str, function: Callable[..., Any], inputs: Inputs, seed: int)
     hints = get_type_hints(type(result))
     values, settings, detail = {}, {}, {}
     for field, value in zip(result._fields, result, strict=True):
-        if field == "score" or float in get_args(hints.get(field)):  # one number a member
+        hint = hints.get(field)
+        if field == "score" or hint is Value or float in get_args(hint):  # one number a member
             values[field] = np.atleast_1d(np.asarray(value, dtype=np.float64)).tolist()
         elif _setting(value):
             settings[field] = value

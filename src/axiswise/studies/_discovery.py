@@ -112,7 +112,12 @@ def load_object(reference: str) -> Any:
         )
     for part in name.split("."):
         if not hasattr(found, part):
-            raise AxiswiseError(f"Expected {name!r} in {place}. There is none; check the spelling.")
+            home, contents = getattr(found, "__name__", ""), getattr(found, "__dict__", {})
+            own = (key for key, value in contents.items() if getattr(value, "__module__", "") == home)
+            known = ", ".join(key for key in own if not key.startswith("_"))
+            raise AxiswiseError(
+                f"Expected {name!r} in {place}. There is none; check the spelling. It defines: {known or 'nothing'}."
+            )
         found = getattr(found, part)
     return found
 

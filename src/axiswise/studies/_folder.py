@@ -264,7 +264,17 @@ def _measured(run: Run, folder: Path) -> bool:
 
 def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
     """The runs of a study, checked: a study may be anybody's function."""
+    try:
+        inspect.signature(study).bind(scale)
+    except TypeError as error:
+        raise AxiswiseError(
+            f"Expected study {name} to be a function of a scale, `def study(scale)`. {error}."
+        ) from None
     runs: Any = study(scale)
+    if isinstance(runs, Run):
+        raise AxiswiseError(
+            f"Expected study {name} to return a list of axiswise.studies.Run. Got one Run: return [run]."
+        )
     if not isinstance(runs, list | tuple) or not all(isinstance(run, Run) for run in runs):
         raise AxiswiseError(f"Expected study {name} to return a list of axiswise.studies.Run. Got {runs!r:.80}.")
     names = [run.name for run in runs]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from axiswise.data import FactorDataset
+from axiswise.errors import AxiswiseError
 from axiswise.evaluation import Measure
 from axiswise.population import Member
 
@@ -29,6 +30,14 @@ class Run:
     members: Sequence[Member]
     measures: Sequence[Measure]
     held_out: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.dataset):
+            raise AxiswiseError(
+                f"`dataset` of run {self.name!r} must be a function that makes the dataset. Got "
+                f"{type(self.dataset).__name__}. Pass the function, such as `aw.data.synth_linear`, or a "
+                "`functools.partial` of it."
+            )
 
 
 Study = Callable[[Scale], list[Run]]

@@ -3,10 +3,8 @@
 import argparse
 import json
 import os
-import struct
 import sys
 import time
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.image import imsave
 
 from axiswise.data import FactorDataset
 from axiswise.population import Member, Population, train
@@ -66,14 +65,14 @@ class Pilot:
             "seconds_allowed": chosen.seconds,
             "trainings": [],
         }
-        self.say(f"{name} on {gpu}, torch {torch.__version__}")
+        self.log(f"{name} on {gpu}, torch {torch.__version__}")
 
     @property
     def left(self) -> float:
         """Seconds that are left."""
         return self.limit - (time.perf_counter() - self.began)
 
-    def say(self, line: str) -> None:
+    def log(self, line: str) -> None:
         """Prints a line with the time."""
         print(f"[{time.perf_counter() - self.began:6.1f} s] {line}", flush=True)
 
@@ -88,7 +87,7 @@ class Pilot:
 
     def train(self, members: Sequence[Member], dataset: FactorDataset, label: str, **settings: Any) -> Population:
         """Trains members as `axiswise.population.train` does, and records rate and seconds."""
-        self.say(f"{label}: {len(members)} members, {members[0].steps:,} steps")
+        self.log(f"{label}: {len(members)} members, {members[0].steps:,} steps")
         began = time.perf_counter()
         population = train(members, dataset, progress=self, **settings)
         self.synchronize()
@@ -107,7 +106,7 @@ class Pilot:
                 "diverged": [one.member.seed for one in population.trained if one.status != "trained"],
             }
         )
-        self.say(f"{label}: {seconds:.1f} s, {self.rate:,.0f} model-steps/s")
+        self.log(f"{label}: {seconds:.1f} s, {self.rate:,.0f} model-steps/s")
         return population
 
     def timed(self, label: str, work: Callable[[], Any]) -> Any:
@@ -117,7 +116,7 @@ class Pilot:
         self.synchronize()
         seconds = time.perf_counter() - began
         self.record.setdefault("seconds_of", {})[label] = round(seconds, 2)
-        self.say(f"{label}: {seconds:.1f} s")
+        self.log(f"{label}: {seconds:.1f} s")
         return found
 
     def synchronize(self) -> None:
@@ -149,7 +148,7 @@ class Pilot:
             self._first, self._start, self._printed = self._done, self._now, self._now
         if self._start and self._now - self._printed > PRINT_SECONDS:
             self._printed = self._now
-            self.say(f"  {self._done / self._total:5.1%}, {self.pace:,.0f} model-steps/s")
+            self.log(f"  {self._done / self._total:5.1%}, {self.pace:,.0f} model-steps/s")
         if self.left < 0:
             raise OutOfTime(f"{self.limit:g} s are over at {self._done / self._total:.1%} of a training")
 
@@ -206,14 +205,5 @@ def plain(value: Any) -> Any:
 
 
 def write_png(path: Path, image: torch.Tensor) -> None:
-    """Writes an image (3, h, w) with values in 0 … 1 as a PNG file, for which nothing need be installed."""
-    pixels = (image.clamp(0.0, 1.0) * 255.0).round().to(torch.uint8).permute(1, 2, 0).cpu().numpy()
-    height, width, _ = pixels.shape
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # each row says that it is not filtered
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + parts)
+    """Writes an image (3, h, w) with values in 0 … 1 as a PNG file."""
+    imsave(path, image.clamp(0.0, 1.0).permute(1, 2, 0).cpu().numpy())

@@ -235,7 +235,7 @@ def add_dci(pilot: Pilot) -> None:
     for entry in values:
         own = codes[entry["cohort"]].pop(0).astype(np.float64)
         entry["dci"] = float(dci(own, factors).score) if np.isfinite(own).all() else None
-        pilot.say(f"{entry['cohort']}/{entry['variant']}, seed {entry['seed']}: DCI {entry['dci']}")
+        pilot.log(f"{entry['cohort']}/{entry['variant']}, seed {entry['seed']}: DCI {entry['dci']}")
     pilot.write(summary=summarised(values), members=values, seconds_of_training=training_seconds)
 
 
@@ -269,12 +269,12 @@ def main() -> None:
         slower = 1.0 if name == "conv64" or smoke else 2.0
         images = sum(member.steps * (member.batch or 0) for member in own) / 64
         if not pilot.fits(slower * images, after=MEASURING_SECONDS):
-            pilot.say(f"{name} is left out: {pilot.left:.0f} s are left")
+            pilot.log(f"{name} is left out: {pilot.left:.0f} s are left")
             continue
         try:
             population = pilot.train(own, with_pairs(dataset, own), name)
         except OutOfTime as reason:
-            pilot.say(f"{name} is left out: {reason}")
+            pilot.log(f"{name} is left out: {reason}")
             break
         rows = values_of(evaluate(population, dataset, [mig, mcc, accuracy], points=points), "gaps")
         variants = [variant.name for variant in (VARIANTS if name == "conv64" else FEWER) for _ in range(seeds)]
@@ -289,7 +289,7 @@ def main() -> None:
         pilot.write(summary=means, members=values)
         for label, scores in means.items():
             if label.startswith(name):
-                pilot.say(f"  {label}: MIG {scores['mig']['mean']}, MCC {scores['mcc']['mean']}")
+                pilot.log(f"  {label}: MIG {scores['mig']['mean']}, MCC {scores['mcc']['mean']}")
     pilot.write()
 
 

@@ -119,18 +119,18 @@ def main() -> None:
     budget = pilot.left - len(LAWS) * (pilot.overhead + (0 if chosen.smoke else MEASURING_SECONDS))
     fitting = int(0.9 * budget * pilot.rate / (len(LAWS) * count * seeds))
     steps = min(longest, max(10, fitting // 1000 * 1000 or fitting))
-    pilot.say(f"{steps:,} of {longest:,} steps fit at {pilot.rate:,.0f} model-steps/s")
+    pilot.log(f"{steps:,} of {longest:,} steps fit at {pilot.rate:,.0f} model-steps/s")
     pilot.write(steps=steps, published_steps=longest, embeddings=count, seeds_of_each=seeds)
     for name, splits in laws.items():
         try:
             population = pilot.train(members(steps, count, seeds), sets[name], name)
         except OutOfTime as reason:
-            pilot.say(f"{name} is left out: {reason}")
+            pilot.log(f"{name} is left out: {reason}")
             break
         values = measured(population, splits, seeds)
         found = summarised(values)
         pilot.write(**{name: {"summary": found, "members": values}})
-        pilot.say(f"{name}: DtO {found['dto']}, between embeddings {found['dto_between_embeddings']}")
+        pilot.log(f"{name}: DtO {found['dto']}, between embeddings {found['dto_between_embeddings']}")
     pilot.write()
 
 

@@ -111,7 +111,7 @@ def record(pilot: Pilot, name: str, learned: Learned, dataset: FactorDataset, ra
             }
         }
     )
-    pilot.say(f"{name}: {found}")
+    pilot.log(f"{name}: {found}")
     write_png(pilot.out.with_name(f"{pilot.out.stem}_{name}.png"), picture(learned.change, dataset))
     save_change(pilot.out.with_suffix(".safetensors"), learned.change)
 
@@ -144,16 +144,16 @@ def main() -> None:
     for planned in (2, 4) if smoke else (FIRST_LEARNING, None):
         length = planned or int(0.85 * (pilot.left - beside - REPORTING_SECONDS) * pilot.pace) // 100 * 100
         if length <= 0:
-            pilot.say("no time is left to learn for longer")
+            pilot.log("no time is left to learn for longer")
             break
         began, how = pilot.left, Learning(EPSILON, steps=length, seed=FIRST_SEED)
         try:
             learned = learn(population, dataset, choice, how, progress=pilot)
         except OutOfTime as reason:
-            pilot.say(f"{length} steps of learning are lost: {reason}")
+            pilot.log(f"{length} steps of learning are lost: {reason}")
             break
         beside = began - pilot.left - (length / pilot.pace if pilot.pace else 0.0)  # encoding and compiling
-        pilot.say(f"{length} steps of learning in {began - pilot.left:.1f} s, {beside:.1f} s of it beside the steps")
+        pilot.log(f"{length} steps of learning in {began - pilot.left:.1f} s, {beside:.1f} s of it beside the steps")
         record(pilot, name, learned, dataset, pilot.pace)
         name = "long"
     pilot.write()

@@ -174,18 +174,18 @@ def main() -> None:
     for kind, block in PARTS[:3] if smoke else PARTS:
         own = members(kind, block, smoke)
         if not pilot.fits(sum(member.steps for member in own), after=EVALUATION_SECONDS):
-            pilot.say(f"{kind} {block} is left out: {pilot.left:.0f} s are left")
+            pilot.log(f"{kind} {block} is left out: {pilot.left:.0f} s are left")
             continue
         training = sets["many-points" if kind == "many-points" else "training"]
         try:
             population = pilot.train(own, training, f"{kind} {block}")
         except OutOfTime as reason:
-            pilot.say(f"{kind} {block} is left out: {reason}")
+            pilot.log(f"{kind} {block} is left out: {reason}")
             break
         measures, began = [bound(draws), active_units], len(values)
         for place, points_of in (("training", training), ("fresh", sets["fresh"])):
             rows = evaluate(population, points_of, measures, points=2000)
-            pilot.say(f"{kind} {block} is measured at {place} points")
+            pilot.log(f"{kind} {block} is measured at {place} points")
             found = values_of(rows, "reconstruction", "kl", "error")
             if place == "training":
                 values += [
@@ -204,7 +204,7 @@ def main() -> None:
         pilot.write(summary=found, members=values)
         for name, own in found.items():
             if name.startswith(f"{kind}/") and "/elbo/" in name:
-                pilot.say(f"  {name}: {own['mean']:.2f}, above β = 1 by {own['above_beta_1']['mean']:.2f}")
+                pilot.log(f"  {name}: {own['mean']:.2f}, above β = 1 by {own['above_beta_1']['mean']:.2f}")
     pilot.write()
 
 

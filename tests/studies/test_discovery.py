@@ -156,7 +156,10 @@ def test_a_study_that_returns_no_runs_is_refused(runs, message, tmp_path):
 @pytest.mark.parametrize(
     ("study", "message"),
     [
-        (lambda: [], r"to be a function of a scale, `def study\(scale\)`. too many positional arguments"),
+        (
+            lambda: [],
+            r"`def study\(scale\)`. Got one that refuses it: too many positional arguments",
+        ),
         (
             lambda scale: Run("a", data.synth_linear, [], []),
             r"to return a list of axiswise.studies.Run. Got one Run: return \[run\]",

@@ -268,7 +268,7 @@ def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
         inspect.signature(study).bind(scale)
     except TypeError as error:
         raise AxiswiseError(
-            f"Expected study {name} to be a function of a scale, `def study(scale)`. {error}."
+            f"Expected study {name} to be a function of a scale, `def study(scale)`. Got one that refuses it: {error}."
         ) from None
     runs: Any = study(scale)
     if isinstance(runs, Run):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from scipy import stats
 from axiswise.numerics import normal
 from axiswise.records import Baseline
 from axiswise.shapes import Float, Tensor
-from axiswise.statistics import Interval
+from axiswise.statistics import Interval, mean_interval
 
 ROTATIONS = 200  # random rotations that a model is compared with
 FEW_ROTATIONS = 20  # the same where each takes neighbourhoods or scores of its own
@@ -64,6 +64,25 @@ def under_rotations(
     The Jacobian of `models.rotate_latents`'s decoder is J Rᵀ, so nothing needs to be decoded again.
     """
     return np.array([measure(rotation).item() for rotation in rotations.to(device)])
+
+
+class AtPoints(NamedTuple):
+    """A measure of JᵀJ at each point, its mean over points, and its value under each rotation."""
+
+    per_point: Float[ndarray, " m"]
+    interval: Interval
+    rotated: Float[ndarray, " r"]
+
+
+def at_points(
+    measure: Callable[..., Any], products: Float[Tensor, "m d d"], rotations: Float[Tensor, "r d d"]
+) -> AtPoints:
+    """Takes a measure of `geometry` at every point alone, as if each were a member, and under every rotation."""
+    per_point = as_numpy(measure(gram=products[:, None]).score)
+    rotated = under_rotations(
+        rotations, products.device, lambda rotation: measure(gram=rotation @ products @ rotation.mT).score
+    )
+    return AtPoints(per_point, mean_interval(per_point), rotated)
 
 
 def baseline(name: str, draws: Float[ndarray, " r"], about: str = "random rotations") -> Baseline:

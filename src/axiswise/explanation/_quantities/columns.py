@@ -12,14 +12,14 @@ from axiswise.explanation._quantities._baselines import (
     Rank,
     Undefined,
     as_numpy,
+    at_points,
     baseline,
     block,
     rank,
-    under_rotations,
 )
 from axiswise.records import Baseline
 from axiswise.shapes import Float, Tensor
-from axiswise.statistics import Interval, mean_interval
+from axiswise.statistics import Interval
 
 
 class Columns(NamedTuple):
@@ -46,13 +46,8 @@ def columns(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Columns | 
     if len(observed.active) < 2:
         return Undefined("no second direction")
     products = block(observed.gram, observed.active)
-    per_point = as_numpy(geometry.column_coherence(gram=products[:, None]).score)
-    interval, found = mean_interval(per_point), geometry.column_coherence(gram=products)
-    rotated = under_rotations(
-        rotations,
-        products.device,
-        lambda rotation: geometry.column_coherence(gram=rotation @ products @ rotation.mT).score,
-    )
+    per_point, interval, rotated = at_points(geometry.column_coherence, products, rotations)
+    found = geometry.column_coherence(gram=products)
     return Columns(
         interval=interval,
         baselines=(baseline(ROTATED, rotated),),

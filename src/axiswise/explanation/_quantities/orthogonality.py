@@ -12,14 +12,14 @@ from axiswise.explanation._quantities._baselines import (
     Rank,
     Undefined,
     as_numpy,
+    at_points,
     baseline,
     block,
     rank,
-    under_rotations,
 )
 from axiswise.records import Baseline
 from axiswise.shapes import Float, Tensor
-from axiswise.statistics import Interval, mean_interval
+from axiswise.statistics import Interval
 
 
 class Orthogonality(NamedTuple):
@@ -46,11 +46,7 @@ def orthogonality(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Orth
     if len(observed.active) < 2:
         return Undefined("no second direction")
     products = block(observed.gram, observed.active)
-    per_point = as_numpy(geometry.dto(gram=products[:, None]).score)  # as if each point were a member
-    interval = mean_interval(per_point)
-    rotated = under_rotations(
-        rotations, products.device, lambda rotation: geometry.dto(gram=rotation @ products @ rotation.mT).score
-    )
+    per_point, interval, rotated = at_points(geometry.dto, products, rotations)
     chance = geometry.haar_chance(len(observed.active))
     spread = 1.96 * chance.deviation
     by_chance = Baseline(

@@ -1,6 +1,8 @@
 """The errors that a caller may catch; every message says what was expected, what was found and what to do."""
 
-__all__ = ["AxiswiseError", "DataUnavailable", "NotDefined", "StudyIncomplete"]
+from typing import Any
+
+__all__ = ["AxiswiseError", "DataUnavailable", "NotDefined", "StudyIncomplete", "TrainingIncomplete"]
 
 
 class AxiswiseError(ValueError):
@@ -41,3 +43,17 @@ class NotDefined(AxiswiseError):
 
 class StudyIncomplete(AxiswiseError):
     """A study of which some runs failed, with the reasons; the others are complete, and the same call tries again."""
+
+
+class TrainingIncomplete(AxiswiseError):
+    """A training of which some cohorts failed; the others are trained, and stored where there is a folder.
+
+    Arguments:
+        message: How many members failed, and why.
+        failures: The failed cohorts, each an :class:`axiswise.population.Failure`.
+        population: The members that are trained, an :class:`axiswise.population.Population`; None if there are none.
+    """
+
+    def __init__(self, message: str, failures: tuple[Any, ...], population: Any) -> None:
+        super().__init__(message)
+        self.failures, self.population = failures, population

@@ -221,3 +221,13 @@ def test_a_measure_that_is_not_defined_is_a_row_with_its_reason(population):
     assert {(row["value"], row["reason"]) for row in rows} == {(None, "Expected something else. Got these.")}
     with pytest.raises(AxiswiseError, match=r"A mistake\."):
         evaluate(population, SQUARE, [mistaken], points=50)
+
+
+def test_rows_go_to_the_folder_that_a_population_remembers(tmp_path):
+    members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=1, seed=range(2))
+    population = train(members, SQUARE, out=tmp_path)
+    assert len(evaluate(population, SQUARE, [scores.mig], points=50, store=False)) == 2
+    assert not (tmp_path / "records.jsonl").exists()
+    assert evaluate(population, SQUARE, [scores.mig], points=50) == read_rows(tmp_path / "records.jsonl")
+    evaluate(population, SQUARE, [scores.mig], points=50, out=tmp_path / "elsewhere")
+    assert len(read_rows(tmp_path / "elsewhere" / "records.jsonl")) == 2

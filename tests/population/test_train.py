@@ -1,14 +1,15 @@
 """Members, grids, and what training reports to its caller."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
 import torch
 
-from axiswise import data, grid, models, objectives, optimizers, train
+from axiswise import data, grid, load, models, objectives, optimizers, train
 from axiswise.distributions import Gaussian
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, TrainingIncomplete
+from axiswise.objectives import Draw, Trainable
 from axiswise.population import Member, cohorts, device_named
 from axiswise.population.member import Choices
 from axiswise.schedules import Cosine
@@ -176,3 +177,53 @@ def test_a_trained_linear_vae_reaches_the_optimum_of_probabilistic_pca():
     trained = train([member], square, dtype=torch.float64).trained[0]
     variance = torch.from_numpy(trained.history["variance"][-10:].mean(0)).sort().values
     assert torch.allclose(variance, 0.025 / eigenvalues, rtol=0.03)
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A β-VAE whose loss raises for one of its two forms, so that one of two cohorts fails."""
+
+    fails: bool
+
+    def networks(self, model):
+        return Trainable(model.modules())
+
+    def draws(self, batch, latents):
+        return {"noise": Draw((batch, latents))}
+
+    def loss(self, networks, batch, draws, step):
+        if self.fails:
+            raise KeyError("no such latent")
+        return objectives.BetaVAE().loss(networks, batch, draws, step)
+
+
+def test_a_cohort_that_fails_is_reported_and_the_others_are_trained(square, tmp_path):
+    members = grid(model=models.linear(3, 2), objective=[Failing(True), Failing(False)], steps=3, seed=range(2))
+    with pytest.raises(TrainingIncomplete, match=r"failed for 2 of 4 members: KeyError: 'no such latent'") as caught:
+        train(members, square, out=tmp_path)
+    (failure,) = caught.value.failures
+    assert failure.members == tuple(member.address for member in members[:2])
+    assert "no such latent" in failure.traceback
+    assert caught.value.population.members == tuple(members[2:])
+    assert sorted(path.stem for path in (tmp_path / "members").iterdir()) == sorted(m.address for m in members[2:])
+    with pytest.raises(TrainingIncomplete, match="2 of 2") as caught:
+        train(members[:2], square)
+    assert caught.value.population is None
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_what_a_callback_raises_ends_the_training_and_is_no_failure(square, tmp_path):
+    def stop(entry):
+        raise LookupError("enough")
+
+    members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=3, seed=range(2))
+    with pytest.raises(LookupError, match="enough"):
+        train(members, square, on_history=stop, out=tmp_path)
+    assert len(list((tmp_path / "cohorts").iterdir())) == 1
+
+
+def test_a_population_remembers_its_folder(square, tmp_path):
+    members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=1, seed=range(2))
+    population = train(members, square, out=tmp_path)
+    assert population.folder == load(tmp_path).to("cpu").folder == tmp_path
+    assert train(members, square).folder is None

@@ -21,7 +21,7 @@ members = aw.grid(
     seed=range(8),
 )
 population = aw.train(members, square, out="runs/square")
-rows = aw.evaluate(population, square, [aw.scores.mig, aw.geometry.dto], out="runs/square")
+rows = aw.evaluate(population, square, [aw.scores.mig, aw.geometry.dto])
 print(pandas.json_normalize(rows).pivot_table("value", "hyperparameters.beta", "measure").round(2))
 
 sprites = aw.data.dsprites()

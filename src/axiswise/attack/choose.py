@@ -101,7 +101,8 @@ def choose(
             f"MIG needs the factors of every observation. Got dataset {dataset.name!r}, which has none. "
             'Rank by agreement, with by="udr".'
         )
-    rows = evaluate(population, dataset, [mig if by == "mig" else udr, active_units], points=points, seed=seed)
+    measures = [mig if by == "mig" else udr, active_units]
+    rows = evaluate(population, dataset, measures, points=points, seed=seed, store=False)
     scores, activity = rows[: len(population)], rows[len(population) :]
     needed = sum(factor.size is None or factor.size > 1 for factor in dataset.space.factors)
     found = []

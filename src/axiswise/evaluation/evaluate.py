@@ -33,6 +33,7 @@ def evaluate(
     points: int = 10_000,
     seed: int = 0,
     out: str | Path | None = None,
+    store: bool = True,
 ) -> list[Row]:
     """Computes measures for every member and returns a row for each pair, ready for ``pandas.DataFrame``.
 
@@ -58,8 +59,9 @@ def evaluate(
         measures: What to measure.
         points: How many points of the dataset to use, drawn without replacement; all if it has fewer.
         seed: Decides which points.
-        out: A run folder. The rows are added to its records, and what a report draws (histories, codes,
-            reconstructions, traversals) is stored in its ``arrays/``.
+        out: A run folder; None is the population's own, if it has one. The rows are added to its records, and what a
+            report draws (histories, codes, reconstructions, traversals) is stored in its ``arrays/``.
+        store: Whether to store anything.
 
     Example:
         >>> from axiswise import data, models, objectives, scores
@@ -88,7 +90,8 @@ def evaluate(
                 about = {**describe_member(trained, dataset), "measure": needed.name, **result._asdict()}
                 rows.append((order, position, {**about, **settings, "seconds": seconds}))
     ordered = [row for _, _, row in sorted(rows, key=lambda entry: entry[:2])]
-    if out is not None:
+    out = out if out is not None else population.folder
+    if store and out is not None:
         if any(trained.external for trained in population.trained):
             # Models that were trained elsewhere have no run folder yet, which a report needs.
             folder = RunFolder(Path(out))

@@ -7,11 +7,12 @@ from axiswise.population._trained import Group, Trained
 from axiswise.population._trainer import Progress
 from axiswise.population.member import Member, grid
 from axiswise.population.population import Pair, Population
-from axiswise.population.train import Entry, device_named, fast_precision, load, train
+from axiswise.population.train import Entry, Failure, device_named, fast_precision, load, train
 
 __all__ = [
     "Cohort",
     "Entry",
+    "Failure",
     "Group",
     "Member",
     "Pair",

@@ -64,6 +64,10 @@ class Pair(NamedTuple):
 class Population:
     """Trained members, in the order of the request.
 
+    Arguments:
+        trained: The members.
+        folder: The run folder that they are stored in, where `evaluate` adds what it measures; None if they are not.
+
     Example:
         >>> from axiswise import data, models, objectives
         >>> from axiswise.population import grid, train
@@ -75,8 +79,8 @@ class Population:
         (4, torch.Size([4, 10, 2]), torch.Size([4, 10, 3]))
     """
 
-    def __init__(self, trained: Sequence[Trained]) -> None:
-        self.trained = tuple(trained)
+    def __init__(self, trained: Sequence[Trained], folder: Path | None = None) -> None:
+        self.trained, self.folder = tuple(trained), folder
 
     def __len__(self) -> int:
         return len(self.trained)
@@ -160,7 +164,7 @@ class Population:
 
     def to(self, device: torch.device | str) -> "Population":
         """The same population on another device."""
-        return Population([trained.to(torch.device(device)) for trained in self.trained])
+        return Population([trained.to(torch.device(device)) for trained in self.trained], self.folder)
 
     def _ordered(self, parts: Sequence[Tensor]) -> Tensor:
         """Puts the groups' rows back into the members' order."""

@@ -1,5 +1,6 @@
 """`train` and `load`: from members to a population, in memory or in a run folder."""
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ import torch
 
 from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, TrainingIncomplete
 from axiswise.models import Factory
 from axiswise.population._batches import cohort_batches
 from axiswise.population._cohort import Cohort, Precision, cohorts, structure
@@ -35,6 +36,31 @@ class Entry(NamedTuple):
     terms: dict[str, float | list[float]]
 
 
+class Failure(NamedTuple):
+    """An error that ended a part of a run.
+
+    Arguments:
+        reason: The error's message, with its type unless it is an AxiswiseError.
+        members: Addresses of the members it concerns; empty if it was not in training.
+        traceback: Where it was raised.
+
+    Example:
+        >>> Failure.of(KeyError("codes")).reason
+        "KeyError: 'codes'"
+    """
+
+    reason: str
+    members: tuple[str, ...]
+    traceback: str
+
+    @classmethod
+    def of(cls, error: Exception, members: Sequence[Member] = ()) -> "Failure":
+        """The failure that an error means for some members."""
+        reason = str(error) if isinstance(error, AxiswiseError) else f"{type(error).__name__}: {error}"
+        where = "".join(traceback.format_exception(error))
+        return cls(reason, tuple(member.address for member in members), where)
+
+
 def train(
     members: Sequence[Member],
     dataset: FactorDataset,
@@ -49,7 +75,8 @@ def train(
     """Trains members on a dataset, all that can share a tensor program at once.
 
     Members are independent: the result of one does not depend on the others, on their order, or on how they are
-    grouped. A member whose loss or weights stop being finite is recorded as diverged, and the rest train on.
+    grouped. A member whose loss or weights stop being finite is recorded as diverged, and the rest train on. So they do
+    when a cohort fails (memory, an error in a loss); then the call ends in `TrainingIncomplete`.
 
     Arguments:
         members: The members, from `grid` or a list.
@@ -62,7 +89,11 @@ def train(
             and everything else in float32. None is "bf16" where every member convolves, which changed no result
             beyond the noise of seeds (``results/precision``), and "fp32" elsewhere.
         progress: Receives how far training is, in steps times members.
-        on_history: Called with each entry of each member's history as it is made.
+        on_history: Called with each entry of each member's history as it is made. What it or `progress` raises ends the
+            training, once the state is saved.
+
+    Raises:
+        TrainingIncomplete: At the end, if a cohort failed.
 
     Example:
         >>> from axiswise import data, models, objectives
@@ -87,12 +118,40 @@ def train(
         remaining = _layout(folder, missing, dataset.device, precision)
         if progress:
             progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in remaining))
+        failures: list[tuple[Failure, Exception]] = []
         for cohort in remaining:
-            for trained in _train_cohort(cohort, dataset, dtype, folder, progress, on_history):
-                done[trained.member.address] = trained
+            try:
+                for trained in _train_cohort(cohort, dataset, dtype, folder, progress, on_history):
+                    done[trained.member.address] = trained
+            except _Stopped as stopped:
+                raise stopped.error from None
+            except OSError:  # of the folder: a full disk is full for all cohorts
+                raise
+            except Exception as error:  # a network or an objective may raise anything
+                failures.append((Failure.of(error, cohort.members), error))
         if progress:
             progress.end()
-    return Population([done[member.address].to(dataset.device) for member in members])
+    finished = [done[member.address].to(dataset.device) for member in members if member.address in done]
+    population = Population(finished, folder.path if folder else None)
+    if failures:
+        raise _incomplete([failure for failure, _ in failures], population, len(by_address)) from failures[0][1]
+    return population
+
+
+class _Stopped(Exception):
+    """What `progress` or `on_history` raised, which is no failure of the cohort."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def _incomplete(failures: Sequence[Failure], population: Population, count: int) -> TrainingIncomplete:
+    concerned: dict[str, int] = {}
+    for failure in failures:
+        concerned[failure.reason] = concerned.get(failure.reason, 0) + len(failure.members)
+    reasons = "; ".join(f"{reason} ({members} members)" for reason, members in concerned.items())
+    message = f"Training failed for {sum(concerned.values())} of {count} members: {reasons}"
+    return TrainingIncomplete(message, tuple(failures), population if len(population) else None)
 
 
 def load(
@@ -116,7 +175,7 @@ def load(
     read_json(folder.path / "run.json", RUN)
     factories = (model,) if callable(model) else tuple(model)
     members = [folder.read_member(member, factories=factories) for member in folder.members()]
-    return Population(members).to(device_named(device))
+    return Population(members, folder.path).to(device_named(device))
 
 
 def device_named(device: str | torch.device) -> torch.device:
@@ -225,13 +284,20 @@ def _train_cohort(
         if progress:
             progress.advance(training.step * len(cohort.members))
     save = (lambda training: folder.write_training(cohort, training)) if folder else None
+    before = training.step
 
     def report(training: Training, reported: int) -> None:
-        if on_history:
-            for entry in _entries(cohort, training, reported):
+        nonlocal before
+        try:
+            if progress:
+                progress.advance((training.step - before) * len(cohort.members))
+            before = training.step
+            for entry in _entries(cohort, training, reported) if on_history else ():
                 on_history(entry)
+        except Exception as error:
+            raise _Stopped(error) from error
 
-    advance(cohort_trainer(batches), training, save=save, progress=progress, on_block=report)
+    advance(cohort_trainer(batches), training, save=save, on_block=report)
     about = {"dataset": dataset.identity, "dtype": _name(dtype), "device": str(dataset.device), "versions": versions()}
     finished = _finished(cohort, len(dataset), training, about)
     if folder:

@@ -10,9 +10,8 @@ from dataclasses import replace
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from axiswise.population._batches import cohort_batches
 from axiswise.population._cohort import Cohort
-from axiswise.population._trainer import cohort_trainer, start
+from axiswise.population._cohort_loop import cohort_loop
 from axiswise_benchmarks.throughput import tasks
 
 STEPS = 20  # profiled together: two launches of ten steps
@@ -28,8 +27,7 @@ def main() -> None:
     task = next(tasks(torch.device("cuda")))
     members = tuple(replace(task.member, seed=seed) for seed in range(options.members))
     cohort = Cohort(members, 1, options.precision)
-    batches = cohort_batches(cohort, task.dataset, torch.float32)
-    run_steps = cohort_trainer(batches).make_runner(start(batches).state)
+    run_steps = cohort_loop(cohort, task.dataset, torch.float32)._runner()
     run_steps(range(STEPS), [])
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:

@@ -14,9 +14,8 @@ from axiswise.numerics import integers, uniform
 from axiswise.objectives import BetaVAE
 from axiswise.optimizers import Adam
 from axiswise.population import fast_precision
-from axiswise.population._batches import cohort_batches
 from axiswise.population._cohort import Cohort, cohorts
-from axiswise.population._trainer import advance, cohort_trainer, start
+from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population.member import Member
 from axiswise.population.train import device_named
 
@@ -95,11 +94,8 @@ def _population_seconds(job: Job, dataset: FactorDataset) -> float:
 def _marks(cohort: Cohort, dataset: FactorDataset) -> list[tuple[int, float]]:
     """Steps done and the time, after each block of a cohort's training."""
     marks: list[tuple[int, float]] = []
-    batches = cohort_batches(cohort, dataset, torch.float32)
-    advance(
-        cohort_trainer(batches),
-        start(batches),
-        on_block=lambda training, _: marks.append((training.step, _now(dataset))),
+    cohort_loop(cohort, dataset, torch.float32).advance(
+        on_block=lambda numbers: marks.append((numbers.stop, _now(dataset)))
     )
     return marks
 

@@ -13,10 +13,11 @@ from axiswise.data import FactorDataset, dsprites, synth_linear
 from axiswise.distributions import Bernoulli, Full
 from axiswise.models import Networks, conv64, linear, mlp
 from axiswise.objectives import Batch, BetaTCVAE, BetaVAE, DeterministicELBO, FactorVAE
-from axiswise.population._batches import cohort_batches
-from axiswise.population._cohort import Cohort, Precision
-from axiswise.population._trainer import LONGEST_BLOCK, cohort_trainer, start
-from axiswise.population.member import Member
+from axiswise.objectives.objective import needs_of
+from axiswise.population import Member, Precision
+from axiswise.population._cohort import Cohort
+from axiswise.population._cohort_loop import cohort_loop
+from axiswise.population.loop import LONGEST_BLOCK
 from axiswise.shapes import Tensor
 
 SECONDS = 1.0  # a measurement runs for at least this long, after warming up
@@ -86,7 +87,7 @@ def eager_step(task: Task) -> EagerStep:
     """Builds one model with its optimizers in eager PyTorch: draws, batch, loss, gradients, Adam."""
     member, dataset = task.member, task.dataset
     device, batch = dataset.device, member.batch or len(dataset)
-    trainable = member.objective.networks(member.model)
+    trainable, second_sample = member.objective.networks(member.model), needs_of(member.objective).second
     groups = [
         {name: module.to(device) for name, module in modules.items()}
         for modules in (trainable.model, trainable.adversary)
@@ -100,12 +101,12 @@ def eager_step(task: Task) -> EagerStep:
 
     def take() -> None:
         index = torch.randint(len(dataset), (batch,), device=device)
-        more = torch.randint(len(dataset), (trainable.second,), device=device)
+        more = torch.randint(len(dataset), (second_sample,), device=device)
         draws: dict[str, Tensor] = {
             name: (torch.rand if draw.uniform else torch.randn)(draw.shape, device=device)
             for name, draw in wanted.items()
         }
-        second = dataset.x(more) if trainable.second else None
+        second = dataset.x(more) if second_sample else None
         observed = Batch(dataset.x(index), index, len(dataset), second=second)
         terms = member.objective.loss(networks, observed, draws, number)
         losses = [terms.total] if terms.adversary is None else [terms.total, terms.adversary]
@@ -132,8 +133,7 @@ def eager_rate(task: Task) -> float:
 def cohort_rate(task: Task, members: int, precision: Precision | None) -> float:
     """Model-steps a second of a cohort, draws and batches included."""
     cohort = Cohort(tuple(replace(task.member, seed=seed) for seed in range(members)), 1, precision)
-    batches = cohort_batches(cohort, task.dataset, torch.float32)
-    run_steps = cohort_trainer(batches).make_runner(start(batches).state)
+    run_steps = cohort_loop(cohort, task.dataset, torch.float32)._runner()
     run_steps(range(10), [])
     return _rate(lambda: run_steps(range(LONGEST_BLOCK), [0]), LONGEST_BLOCK) * members
 

@@ -28,7 +28,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ from axiswise.data import FactorDataset, FactorSpace, LaplaceTransition, Transit
 from axiswise.distributions import Deterministic
 from axiswise.evaluation import evaluate
 from axiswise.models import VAE, Networks, conv64, mlp
-from axiswise.objectives import PCL, Batch, Draw, Terms, Trainable
+from axiswise.objectives import PCL, Batch, Draw, Needs, Terms, Trainable
 from axiswise.optimizers import Adam
 from axiswise.population import Member, Population
 from axiswise.schedules import Cosine, Hyperparameter, hyperparameters, value_at
@@ -104,6 +104,7 @@ class VariantPCL:
 
     affine: Hyperparameter = 0.0
     transition: Hyperparameter = 0.0
+    needs: ClassVar[Needs] = Needs(pairs=True)
 
     def networks(self, model: VAE) -> Trainable:
         """Those of PCL, and the affine map."""

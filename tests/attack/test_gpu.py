@@ -10,8 +10,7 @@ import torch
 from axiswise import data, models, objectives
 from axiswise.attack import Choice, Learning, learn
 from axiswise.data.dsprites import SPACE
-from axiswise.population import _trainer as loop
-from axiswise.population import grid, train
+from axiswise.population import grid, loop, train
 from axiswise_papers.zietlow2021.sprites import dsprites_change
 
 CHOICE = Choice((0, 3), (2, 1), (), (), "mig")

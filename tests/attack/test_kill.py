@@ -15,7 +15,7 @@ SCRIPT = """
 import sys
 import torch
 import axiswise as aw
-from axiswise.population import _trainer as loop
+from axiswise.population import loop
 
 torch.set_num_threads(1)
 loop.SAVE_SECONDS, loop.SAVING_SHARE = 0.05, 1.0

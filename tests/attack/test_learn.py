@@ -18,8 +18,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.models import initialise
 from axiswise.numerics import integers, normal
 from axiswise.optimizers import Adam
-from axiswise.population import Population, grid, train
-from axiswise.population import _trainer as loop
+from axiswise.population import Population, grid, loop, train
 
 QUICK = Learning(0.2, steps=4, batch=8, samples=3, renderer="dense", hidden=16, optimizer=Adam(lr=1e-2, eps=1e-7))
 

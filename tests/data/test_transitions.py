@@ -16,7 +16,7 @@ from axiswise import data, grid, models, optimizers, train
 from axiswise.data import Factor, FactorSpace, LaplaceTransition, UniformTransition, arrays, pinwheel, transitions
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import integers, uniform
-from axiswise.objectives import Terms, Trainable
+from axiswise.objectives import Needs, Terms, Trainable
 from axiswise.population import Member
 
 SPRITES = (("shape", 3), ("scale", 6), ("orientation", 40), ("x", 32), ("y", 32))
@@ -247,8 +247,10 @@ def test_which_factors_keep_their_level():
 class Paired:
     """As SlowVAE: the codes of successive observations should be near each other."""
 
+    needs = Needs(pairs=True)
+
     def networks(self, model):
-        return Trainable(model.modules(), pairs=True)
+        return Trainable(model.modules())
 
     def draws(self, batch, latents):
         return {}

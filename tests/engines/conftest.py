@@ -15,7 +15,7 @@ import torch
 from axiswise import data, grid, models, objectives
 from axiswise.errors import DataUnavailable
 from axiswise.studies import Run
-from axiswise.population import _trainer as loop
+from axiswise.population import loop
 from axiswise.scores import mig
 
 loop.SAVE_SECONDS, loop.SAVING_SHARE = 0.1, 1.0  # so that there is a state to resume from

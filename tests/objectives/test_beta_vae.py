@@ -13,8 +13,9 @@ from torch.func import functional_call, vmap
 from axiswise.distributions import Bernoulli, Gaussian
 from axiswise.errors import AxiswiseError
 from axiswise.models import Networks, linear, mlp
-from axiswise.objectives import Batch, BetaVAE, Draw, Objective, Terms, Trainable
+from axiswise.objectives import Batch, BetaVAE, Draw, Needs, Objective, Terms, Trainable
 from axiswise.objectives.elbo_terms import elbo_terms
+from axiswise.objectives.objective import needs_of
 from axiswise.schedules import Cosine, Linear
 
 STEP = torch.zeros((), dtype=torch.float64)
@@ -173,7 +174,7 @@ def test_keeps_the_protocol():
     trainable = objective.networks(linear(3, 2))
     assert sorted(trainable.model) == ["decoder", "encoder"]
     assert trainable.adversary == {}
-    assert trainable.adversary_optimizer is None
+    assert needs_of(objective) == Needs()
     assert objective.networks(linear(3, 2)).model["encoder"] is not trainable.model["encoder"]
     terms = objective.loss(*setting(linear(3, 2)), STEP)
     assert isinstance(terms, Terms)

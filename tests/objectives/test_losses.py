@@ -230,7 +230,7 @@ def test_decomposed_adds_the_weighted_divergence():
 
 def test_decomposed_reads_the_aggregate_from_a_second_sample():
     objective = Decomposed(alpha=1.0, divergence=InclusiveKL(second=4))
-    assert objective.networks(linear(3, LATENTS)).second == 4
+    assert objective.needs.second == 4
     networks, draws = networks_of(objective, linear(3, LATENTS)), draws_of(objective)
     batch = Batch(X, torch.arange(ROWS), 100, second=PAIR[:4])
     found = objective.loss(networks, batch, draws, STEP)

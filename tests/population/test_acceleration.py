@@ -13,9 +13,9 @@ from axiswise.errors import AxiswiseError
 from axiswise.numerics import uniform
 from axiswise.population import Member, fast_precision
 from axiswise.population._acceleration import Accelerated, aten, cast_once, fused, own
-from axiswise.population._batches import cohort_batches
-from axiswise.population._cohort import Cohort, Precision
-from axiswise.population._trainer import advance, cohort_trainer, start
+from axiswise.population._cohort import Cohort
+from axiswise.population._cohort_loop import cohort_loop
+from axiswise.population.program import Precision
 
 OBJECTIVES = {
     "β-VAE": objectives.BetaVAE(4.0),
@@ -30,9 +30,10 @@ def images(count: int = 24, device: str = "cpu") -> data.FactorDataset:
 
 def trained(members: list[Member], dataset, precision: Precision | None, dtype=torch.float64):
     """Weights and history after training in one cohort, on the path of that precision."""
-    batches = cohort_batches(Cohort(tuple(members), 1, precision), dataset, dtype)
-    training = advance(cohort_trainer(batches), start(batches))
-    return training.state.weights["model"], training.history
+    loop = cohort_loop(Cohort(tuple(members), 1, precision), dataset, dtype)
+    loop.advance()
+    weights = [loop.finish().weights[name].flatten(1) for name in loop.program.groups["model"].shapes]
+    return torch.cat(weights, 1), loop.history
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
@@ -248,7 +249,7 @@ def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(precision, tmp_path):
         if entry.step >= 20:
             raise Stop
 
-    import axiswise.population._trainer as loop
+    from axiswise.population import loop
 
     before, loop.SAVE_SECONDS = loop.SAVE_SECONDS, 0.0
     try:

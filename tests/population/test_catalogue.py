@@ -47,6 +47,7 @@ from axiswise.objectives import (
     Objective,
     SlowVAE,
 )
+from axiswise.objectives.objective import needs_of
 from axiswise.population import Member
 
 STEPS, BATCH, RATE = 50, 6, 1e-3
@@ -132,7 +133,7 @@ def plain_loop(member: Member, dataset: data.FactorDataset) -> dict[str, torch.T
     """The member in plain PyTorch, from the same initial weights and draws."""
     objective, model, seed = member.objective, member.model, member.seed
     initial = train([replace(member, steps=0)], dataset, dtype=torch.float64).trained[0]
-    trainable = objective.networks(model)
+    trainable, needs = objective.networks(model), needs_of(objective)
     modules = {name: module.double() for name, module in {**trainable.model, **trainable.adversary}.items()}
     stored = {**initial.weights, **initial.buffers}
     for name, module in modules.items():
@@ -146,11 +147,11 @@ def plain_loop(member: Member, dataset: data.FactorDataset) -> dict[str, torch.T
     for step in range(member.steps):
         index = integers(seed, "index", step, (BATCH,), len(dataset))
         others = {}
-        if trainable.pairs:
+        if needs.pairs:
             count = dataset.transition.draws(dataset.space)
             others["pair"] = dataset.successors(index, uniform(seed, "pair", step, (BATCH, count), dtype=torch.float64))
-        if trainable.second:
-            others["second"] = integers(seed, "second", step, (trainable.second,), len(dataset))
+        if needs.second:
+            others["second"] = integers(seed, "second", step, (needs.second,), len(dataset))
         others = {name: dataset.x(rows).double() for name, rows in others.items()}
         draws = {
             name: (uniform if draw.uniform else normal)(seed, name, step, draw.shape, dtype=torch.float64)

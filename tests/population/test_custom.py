@@ -18,9 +18,8 @@ from axiswise.models.custom import factory_name
 from axiswise.numerics import integers, normal
 from axiswise.objectives import Terms, Trainable
 from axiswise.objectives.elbo_terms import elbo_terms
-from axiswise.population import Member, Population, cohorts
+from axiswise.population import Member, Population, cohorts, loop
 from axiswise.population import _cohort as cohort
-from axiswise.population import _trainer as loop
 from axiswise.records import address, read_tensors, write_tensors
 
 RATE, STEPS, BATCH = 1e-3, 12, 8
@@ -147,14 +146,11 @@ class WithScorer:
 
 
 def test_modules_that_an_objective_adds_start_as_they_always_do():
-    from axiswise.population._program import initial_state, program
-
-    built = program(custom(dense, 3, 2), WithScorer(), optimizers.Adam(), 10, shared=False, stacked=True)
-    seeds = torch.tensor([1, 2])
-    state = initial_state(built, seeds, torch.float32)
-    slot = next(slot for slot in built.slots["model"] if (slot.module, slot.name) == ("scorer", "weight"))
-    expected = models.initialise(nn.Linear(2, 1), "scorer", seeds)["weight"]
-    assert torch.equal(state.weights["model"][:, slot.start : slot.stop], expected.flatten(1))
+    members = grid(model=custom(dense, 3, 2), objective=WithScorer(), steps=0, seed=[1, 2])
+    population = train(members, data.synth_linear(samples=10))
+    expected = models.initialise(nn.Linear(2, 1), "scorer", torch.tensor([1, 2]))["weight"]
+    found = torch.stack([trained.weights["scorer.weight"] for trained in population.trained])
+    assert torch.equal(found, expected)
 
 
 def test_evaluation_uses_running_statistics(own):

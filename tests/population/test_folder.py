@@ -147,7 +147,7 @@ def test_a_full_disk_damages_nothing(square, tmp_path, monkeypatch):
 
 
 def test_a_checkpoint_of_other_shapes_is_refused(square, tmp_path, monkeypatch):
-    from axiswise.population import _trainer as loop
+    from axiswise.population import loop
 
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(loop, "LONGEST_BLOCK", 2)
@@ -166,7 +166,7 @@ def test_a_checkpoint_of_other_shapes_is_refused(square, tmp_path, monkeypatch):
     arrays["weights/model"] = arrays["weights/model"][:, :-1]
     write_tensors(path, arrays, about)
     with pytest.raises(
-        AxiswiseError, match=r"'weights/model' must have shape \(2, 25\). Got \(2, 24\). Delete the file"
+        AxiswiseError, match=r"must have 'weights/model' of shape \(2, 25\). Got \(2, 24\). Delete the file"
     ):
         train(members(), square, out=tmp_path / "run")
     path.write_bytes(b"")

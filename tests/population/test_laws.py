@@ -133,7 +133,7 @@ def interrupted(members, dataset, out, at_step):
 @pytest.mark.parametrize("at_step", [1, 7, 30])
 def test_resuming_is_invisible(architecture, tmp_path, monkeypatch, at_step):
     """Law 6: stopped at any moment and resumed, weights and history are bit-equal."""
-    from axiswise.population import _trainer as loop
+    from axiswise.population import loop
 
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
@@ -158,7 +158,7 @@ def assert_bit_equal(population: Population, reference: Population):
 
 def test_a_resumed_cohort_keeps_its_layout(square, tmp_path, monkeypatch):
     """A larger grid resumes a cohort in the layout it was started with, and trains the rest beside it."""
-    from axiswise.population import _trainer as loop
+    from axiswise.population import loop
 
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(loop, "LONGEST_BLOCK", 3)

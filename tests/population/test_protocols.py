@@ -13,7 +13,7 @@ from axiswise import data, evaluate, geometry, grid, models, objectives, optimiz
 from axiswise.distributions import Diagonal, Gaussian, StandardNormal
 from axiswise.models import VAE
 from axiswise.numerics import integers, normal, uniform
-from axiswise.objectives import Draw, Terms, Trainable
+from axiswise.objectives import Draw, Needs, Terms, Trainable
 from axiswise.objectives.elbo_terms import elbo_terms
 from axiswise.population import Member
 from axiswise.schedules import Hyperparameter
@@ -31,7 +31,11 @@ class Adversarial:
 
     def networks(self, model):
         discriminator = nn.Sequential(nn.Linear(model.latents, 5), nn.Tanh(), nn.Linear(5, 1))
-        return Trainable(model.modules(), {"discriminator": discriminator}, self.adversary_optimizer)
+        return Trainable(model.modules(), {"discriminator": discriminator})
+
+    @property
+    def needs(self):
+        return Needs(adversary=self.adversary_optimizer)
 
     def draws(self, batch, latents):
         return {"noise": Draw((batch, latents)), "order": Draw((batch, latents), uniform=True)}

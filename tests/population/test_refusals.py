@@ -1,6 +1,7 @@
 """Parts that do not fit together are refused by name, with the fix, before anything is trained or written."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 import torch
@@ -102,3 +103,24 @@ def test_a_nan_among_the_parameters_is_found_at_the_next_entry_and_told_of_its_m
     trained = train(members, square).trained
     assert trained[1 - bad].status == "trained"
     assert trained[bad].status == "diverged at step 10"
+
+
+@dataclass(frozen=True)
+class Needy:
+    """An objective that names what it needs in another type."""
+
+    needs: ClassVar = {"pairs": True}
+
+    def networks(self, model):
+        return Trainable(model.modules())
+
+    def draws(self, batch, latents):
+        return {}
+
+    def loss(self, networks, batch, draws, step):
+        return Terms(networks.encode(batch.x).mean.square().sum(), {})
+
+
+def test_needs_of_another_type_are_refused(square, tmp_path):
+    message = r"`needs` of an objective must be an axiswise.objectives.Needs. Got dict from Needy."
+    refused(Member(models.linear(3, 2), Needy(), steps=1), square, tmp_path / "run", message)

@@ -20,15 +20,13 @@ rendering is learned against decoders that lag.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
-from torch.func import vmap
-from torch.utils import _pytree as pytree
 
 from axiswise.attack.manipulation import (
     NETWORK,
@@ -44,10 +42,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
 from axiswise.numerics import integers, normal
 from axiswise.optimizers import Adam, Optimizer
-from axiswise.population import Precision
-from axiswise.population._acceleration import Accelerated
-from axiswise.population._program import Slot, State, bind, traced, views
-from axiswise.schedules import hyperparameters, value_at
+from axiswise.population.program import Losses, Precision, Program, Update, WeightGroup, bind, over_members
 from axiswise.shapes import Float, Int, Tensor
 
 DECODERS = "decoders"
@@ -132,14 +127,13 @@ class Learning:
 
 @dataclass(frozen=True)
 class Bilevel:
-    """The program of one learning: the networks, and the columns of each parameter.
+    """The networks of one learning.
 
     Arguments:
         model: The VAE of the members.
         decoders: Template modules of the decoders.
         pattern: The form of the change.
         network: Its template module.
-        slots: For each group of weights, the columns of its parameters.
         learning: How the change is learned.
         images: Whether observations are reflected back into 0…1.
         count: How many of the decoders are of either kind, k.
@@ -150,7 +144,6 @@ class Bilevel:
     decoders: dict[str, nn.Module]
     pattern: Manipulation
     network: nn.Sequential
-    slots: dict[str, tuple[Slot, ...]]
     learning: Learning
     images: bool
     count: int
@@ -161,46 +154,34 @@ class Bilevel:
         """The change's layers up to its one number, which decide which function of the factors it follows."""
         return nn.Sequential(*list(self.network)[:3])
 
-    @property
-    def optimizers(self) -> dict[str, Optimizer]:
-        """The optimizer of each group."""
-        own = self.learning.optimizer
-        return {NETWORK: own, DECODERS: self.learning.decoder_optimizer or own}
 
-
-class BilevelStepInputs(NamedTuple):
-    """The inputs of one step: for each of the decoders' batches, observations, scaled factors and latents.
+class UpdateInputs(NamedTuple):
+    """The inputs of one of the decoders' batches: observations, scaled factors, and every member's latents.
 
     Arguments:
         x: Observations.
         factors: Their factors, scaled to −1…1.
-        z: Latent samples of every member, the samples of all observations one after another.
-        moves: 1 if the change is updated in this step, 0 if the decoders are updated alone.
-        coefficients: The optimizers' coefficients, for the decoders with the batches first.
+        z: Latent samples, those of all observations one after another.
     """
 
-    x: Float[Tensor, "b n ..."]
-    factors: Float[Tensor, "b n k"]
-    z: Float[Tensor, "b p m z"]
-    moves: Float[Tensor, ""]
-    coefficients: dict[str, dict[str, Tensor]]
+    x: Float[Tensor, "n ..."]
+    factors: Float[Tensor, "n k"]
+    z: Float[Tensor, "p m z"]
 
 
-class BilevelBlockInputs(NamedTuple):
+class BlockInputs(NamedTuple):
     """The inputs of a block of steps before observations are looked up; or, without their first axis, of one step."""
 
     rows: Int[Tensor, "*s b n"]
     noise: Float[Tensor, "*s b p m z"]
-    moves: Float[Tensor, "*s"]
-    coefficients: dict[str, dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
-class BilevelBatches:
+class Batches:
     """Inputs of the steps, as a pure function of the seed and the step.
 
     Arguments:
-        built: The program.
+        built: The networks.
         dataset: The original observations.
         scales: How factors are scaled.
         codes: Every member's posterior parameters of every observation, member axis first.
@@ -213,181 +194,75 @@ class BilevelBatches:
     codes: Parameters
     dtype: torch.dtype
 
-    def block(self, numbers: range) -> BilevelBlockInputs:
+    def block(self, numbers: range) -> BlockInputs:
         """The inputs of the steps of those numbers; all draws are made in one call."""
-        learning, members = self.built.learning, 2 * self.built.count
+        learning = self.built.learning
         seed = torch.tensor(learning.seed, device=self.dataset.device)
         steps = torch.arange(numbers.start, numbers.stop, device=self.dataset.device)
         batches, rows = learning.decoder_batches, learning.batch
         index = integers(seed, "attack index", steps, (batches, rows), len(self.dataset))
-        shape = (batches, members, learning.samples * rows, self.built.model.latents)
-        noise = normal(seed, "attack noise", steps, shape, dtype=self.dtype)
-        coefficients = {
-            NETWORK: self._coefficients(NETWORK, numbers, 1, 1, after=learning.warm_up),
-            DECODERS: self._coefficients(DECODERS, numbers, batches, members),
-        }
-        return BilevelBlockInputs(index, noise, (steps >= learning.warm_up).to(self.dtype), coefficients)
+        shape = (batches, 2 * self.built.count, learning.samples * rows, self.built.model.latents)
+        return BlockInputs(index, normal(seed, "attack noise", steps, shape, dtype=self.dtype))
 
-    def inputs(self, row: BilevelBlockInputs) -> BilevelStepInputs:
-        """The inputs of one step, from its row of a block."""
-        x = self.dataset.x(row.rows).to(self.dtype)
-        factors = scaled_factors(self.dataset.factors(row.rows), *self.scales).to(self.dtype)
-        samples = self.built.learning.samples
-        z = torch.stack(
-            [
-                # The type is a named tuple of its posterior's own fields, which pyright cannot know.
-                type(self.codes)(*(part[:, rows.repeat(samples)] for part in self.codes)).sample(noise)  # pyright: ignore
-                for rows, noise in zip(row.rows, row.noise, strict=True)
-            ]
-        )
-        return BilevelStepInputs(x, factors, z, row.moves, row.coefficients)
+    def inputs(self, row: BlockInputs) -> tuple[UpdateInputs, ...]:
+        """The inputs of each of the decoders' batches."""
+        return tuple(self._update(rows, noise) for rows, noise in zip(row.rows, row.noise, strict=True))
 
-    def _coefficients(
-        self, group: str, numbers: range, updates: int, rows: int, *, after: int = 0
-    ) -> dict[str, Tensor]:
-        """Coefficients ``(s, updates, rows, 1)`` of a group: schedules count steps, bias corrections updates.
-
-        The latter count from step `after`, before which the group is not updated.
-        """
-        optimizer = self.built.optimizers[group]
-        values = {
-            name: torch.tensor([value_at(value, number) for number in numbers], dtype=torch.float64).repeat_interleave(
-                updates
-            )[:, None]
-            for name, value in hyperparameters(optimizer).items()
-        }
-        count = torch.arange(numbers.start * updates, numbers.stop * updates, dtype=torch.float64)[:, None]
-        factors = optimizer.coefficients(values, (count - after * updates).clamp_min(0.0))
-        return {
-            name: factor.to(self.dataset.device, self.dtype).view(-1, updates, 1, 1).expand(-1, -1, rows, 1)
-            for name, factor in factors.items()
-        }
+    def _update(self, rows: Int[Tensor, " n"], noise: Float[Tensor, "p m z"]) -> UpdateInputs:
+        repeated = rows.repeat(self.built.learning.samples)
+        # The type is a named tuple of its posterior's own fields, which pyright cannot know.
+        z = type(self.codes)(*(part[:, repeated] for part in self.codes)).sample(noise)  # pyright: ignore
+        factors = scaled_factors(self.dataset.factors(rows), *self.scales).to(self.dtype)
+        return UpdateInputs(self.dataset.x(rows).to(self.dtype), factors, z)
 
 
-class BilevelStepResult(NamedTuple):
-    """What one batch computes before it updates anything."""
+def bilevel_program(batches: Batches, threads: int, precision: Precision | None) -> Program:
+    """The program of a learning: batches that move the decoders, the last of which moves the change, too."""
+    built, learning = batches.built, batches.built.learning
+    optimizers = [learning.decoder_optimizer or learning.optimizer] * (2 * built.count)
+    groups = {
+        NETWORK: WeightGroup({NETWORK: built.network}, [learning.optimizer], first=learning.warm_up),
+        DECODERS: WeightGroup(built.decoders, optimizers),
+    }
+    alone = Update((DECODERS,), partial(decoder_losses, built))
+    both = Update((DECODERS, NETWORK), partial(decoder_losses, built, change=True))
+    updates = (*[alone] * (learning.decoder_batches - 1), both)
+    return Program(groups, batches, updates, learning.steps, learning.interval, threads, precision)
 
-    gradients: dict[str, list[Tensor]]
-    losses: Float[Tensor, " p"]
-    buffers: dict[str, Tensor]
 
-
-def differentiate(
+def decoder_losses(
     built: Bilevel,
-    groups: tuple[str, ...],
-    weights: Mapping[str, Tensor],
-    buffers: dict[str, Tensor],
-    x: Float[Tensor, "n ..."],
-    factors: Float[Tensor, "n k"],
-    z: Float[Tensor, "p m z"],
-) -> BilevelStepResult:
-    """The decoders' own gradients, from one backward pass through the sum of their losses, and one for the change.
-
-    Arguments:
-        built: The program.
-        groups: The groups to differentiate by.
-        weights: The weights of each group.
-        buffers: The decoders' buffers.
-        x: Observations.
-        factors: Their scaled factors.
-        z: Latent samples of every member.
-    """
-    leaves = {
-        group: [view.detach().requires_grad_(group in groups) for view in views(slots, weights[group])]
-        for group, slots in built.slots.items()
-    }
-    fixed = {name for name, _ in built.narrow.named_parameters()} if built.learning.follow is not None else set()
+    weights: Mapping[str, Mapping[str, Tensor]],
+    buffers: Mapping[str, Tensor],
+    inputs: UpdateInputs,
+    *,
+    change: bool = False,
+) -> Losses:
+    """The losses of the decoders, whose sum gives each its own gradient, and with `change` that of the change."""
+    fixed = {f"{NETWORK}.{name}" for name, _ in built.narrow.named_parameters()}
     own = {
-        f"{slot.module}.{slot.name}": leaf.detach().squeeze(0) if slot.name in fixed else leaf.squeeze(0)
-        for slot, leaf in zip(built.slots[NETWORK], leaves[NETWORK], strict=True)
+        name: (weight.detach() if built.learning.follow is not None and name in fixed else weight).squeeze(0)
+        for name, weight in weights[NETWORK].items()
     }
-    drawn = bind({NETWORK: built.network}, own, {})[NETWORK](factors)
-    changed = add_reflected(x, built.learning.epsilon * drawn, images=built.images)
-    targets = changed.repeat(built.learning.samples, *(1 for _ in x.shape[1:]))
+    drawn = bind({NETWORK: built.network}, own)[NETWORK](inputs.factors)
+    changed = add_reflected(inputs.x, built.learning.epsilon * drawn, images=built.images)
+    targets = changed.repeat(built.learning.samples, *(1 for _ in inputs.x.shape[1:]))
 
-    def one(leaves: list[Tensor], buffers: dict[str, Tensor], z: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        parameters = {
-            f"{slot.module}.{slot.name}": leaf for slot, leaf in zip(built.slots[DECODERS], leaves, strict=True)
-        }
+    def one(
+        parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor], z: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         updated = {name: buffer.clone() for name, buffer in buffers.items()}
         networks = Networks(built.model, bind(built.decoders, parameters, updated))
         return -networks.likelihood.log_density(targets, networks.decode(z)).mean(), updated
 
-    mapped = vmap(one) if built.stacked else _one_after_another(one)
-    losses, updated = mapped(leaves[DECODERS], buffers, z)
+    losses, updated = over_members(one, stacked=built.stacked)(weights[DECODERS], buffers, inputs.z)
     entangled, disentangled = losses[: built.count].mean(), losses[built.count :].mean()
     gap = entangled - disentangled
-    if built.learning.centred and NETWORK in groups:
-        (force,) = torch.autograd.grad(gap, changed, retain_graph=True)
-        gap = (changed * (force - force.mean(0))).sum()  # its gradient is the force without its mean
-    minimised = {DECODERS: losses.sum(), NETWORK: gap}
-    gradients = {
-        group: list(
-            torch.autograd.grad(
-                minimised[group], leaves[group], retain_graph=True, allow_unused=True, materialize_grads=True
-            )
-        )
-        for group in groups
-    }
-    return BilevelStepResult(gradients, losses.detach(), updated)
-
-
-def _one_after_another(one: Callable[..., Any]) -> Callable[..., Any]:
-    """Runs a function of one member on the rows of stacks in turn: what `vmap` does, faster for large members."""
-
-    def mapped(*stacks: Any) -> Any:
-        rows = len(pytree.tree_leaves(stacks)[0])
-        found = [one(*pytree.tree_map(lambda stack, row=row: stack[row], stacks)) for row in range(rows)]
-        return pytree.tree_map(lambda *parts: torch.stack(parts), *found)
-
-    return mapped
-
-
-def make_step(
-    built: Bilevel, state: State, inputs: BilevelStepInputs, precision: Precision | None = None
-) -> Callable[[State, BilevelStepInputs], tuple[State, dict[str, Tensor]]]:
-    """A function that takes one step: (state, inputs) → (state, terms).
-
-    The state passed in is donated: its tensors are updated in place and returned.
-
-    Arguments:
-        built: The program.
-        state: A state of the shapes, type and device to come; it is not changed here.
-        inputs: Inputs of the shapes to come.
-        precision: Type of products on the fast path; None is the plain path.
-    """
-    example = (state.weights, state.buffers, inputs.x[0], inputs.factors[0], inputs.z[0])
-
-    def recorded(groups: tuple[str, ...]) -> Callable[..., BilevelStepResult]:
-        if precision is None:
-            return traced(partial(differentiate, built, groups), example)
-        with Accelerated(precision):
-            return traced(partial(differentiate, built, groups), example)
-
-    batches = built.learning.decoder_batches
-    alone, both = recorded((DECODERS,)) if batches > 1 else None, recorded((DECODERS, NETWORK))
-    gradient = {group: torch.empty_like(weights) for group, weights in state.weights.items()}
-    slices = {group: views(slots, gradient[group]) for group, slots in built.slots.items()}
-
-    @torch.no_grad()
-    def step(state: State, inputs: BilevelStepInputs) -> tuple[State, dict[str, Tensor]]:
-        losses = inputs.x.new_empty(0)
-        for batch in range(batches):
-            replay = alone if alone is not None and batch < batches - 1 else both
-            result = replay(state.weights, state.buffers, inputs.x[batch], inputs.factors[batch], inputs.z[batch])
-            for group, parts in result.gradients.items():
-                for view, part in zip(slices[group], parts, strict=True):
-                    view.copy_(part)
-                if group == NETWORK:
-                    gradient[group].mul_(inputs.moves)
-                row = batch if group == DECODERS else 0
-                factors = {name: factor[row] for name, factor in inputs.coefficients[group].items()}
-                built.optimizers[group].update(state.weights[group], gradient[group], state.moments[group], factors)
-            for name, buffer in result.buffers.items():
-                state.buffers[name].copy_(buffer)
-            losses = result.losses
-        entangled, disentangled = losses[: built.count].mean(), losses[built.count :].mean()
-        terms = {"entangled": entangled, "disentangled": disentangled, "gap": entangled - disentangled}
-        return state, {**terms, "reconstruction": losses}
-
-    return step
+    terms = {"entangled": entangled, "disentangled": disentangled, "gap": gap, "reconstruction": losses}
+    minimised = {DECODERS: losses.sum()}
+    if change:
+        minimised[NETWORK] = gap
+        if built.learning.centred:
+            (force,) = torch.autograd.grad(gap, changed, retain_graph=True)
+            minimised[NETWORK] = (changed * (force - force.mean(0))).sum()  # its gradient: the force without its mean
+    return Losses(minimised, terms, updated)

@@ -9,6 +9,7 @@ from axiswise.data import Change, FactorDataset, manipulated, transitions, with_
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import kl, loss, reconstruction
+from axiswise.objectives.objective import needs_of
 from axiswise.population import Member, Precision, Progress
 from axiswise.records import read_rows, records_file
 from axiswise.scores import active_units, mig
@@ -86,7 +87,7 @@ def judgement(
     for arm, members in arms.items():
         if not members:
             raise AxiswiseError(f"An arm needs at least one member. Got none in {arm!r}.")
-        pairs = any(member.objective.networks(member.model).pairs for member in members)
+        pairs = any(needs_of(member.objective).pairs for member in members)
         for variant in VARIANTS:
             make = partial(_with_transitions, makers[variant]) if pairs else makers[variant]
             runs.append(Run(f"{arm}/{variant}", make, members, measures))

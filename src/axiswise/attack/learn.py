@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from axiswise.attack._bilevel import DECODERS, Bilevel, BilevelBatches, Learning, make_step
+from axiswise.attack._bilevel import Batches, Bilevel, Learning, bilevel_program
 from axiswise.attack._latent import following, most_mixed
 from axiswise.attack.choose import Choice
 from axiswise.attack.manipulation import (
@@ -30,10 +30,9 @@ from axiswise.models import VAE, initialise
 from axiswise.numerics import integers, normal
 from axiswise.population import Population, Precision, Progress, RunFolder, Trained, device_named, fast_precision
 from axiswise.population._cohort import stacking_pays
-from axiswise.population._folder import LOCK, read_training, write_training
-from axiswise.population._program import State, slots_of, views
-from axiswise.population._trainer import StepRunner, Trainer, Training, advance, first_inputs, step_runner
-from axiswise.records import describe, read_about
+from axiswise.population._folder import LOCK
+from axiswise.population.loop import Finished, Loop
+from axiswise.records import describe, read_tensors, write_tensors
 from axiswise.shapes import Int, Tensor
 
 LEARNING = "axiswise-learning-1"
@@ -210,33 +209,30 @@ def _learned(
     progress: Progress | None,
 ) -> Learned:
     """Learns the change, from the state in the folder if there is one, and stores it there."""
-    built = _built(attacked, dataset, learning)
-    scales = ranges(dataset)
-    codes = _encoded(attacked.population, dataset, dtype)
-    training, threads = Training(_start(built, attacked, dataset, scales, codes, dtype)), torch.get_num_threads()
+    built, scales = _built(attacked, dataset, learning), ranges(dataset)
+    batches = Batches(built, dataset, scales, _encoded(attacked.population, dataset, dtype), dtype)
     unfinished = folder / UNFINISHED if folder else None
-    if unfinished and unfinished.exists():
-        about = read_about(unfinished, LEARNING)
-        _refuse_other(unfinished, about["asked"], arguments)
-        training, threads = read_training(unfinished, training, LEARNING), about["threads"]
+    saved = read_tensors(unfinished, LEARNING) if unfinished and unfinished.exists() else None
+    if unfinished and saved:
+        _refuse_other(unfinished, saved.about["asked"], arguments)
+    threads = saved.about["threads"] if saved else torch.get_num_threads()
+    loop = Loop(bilevel_program(batches, threads, precision), *_initial(batches, attacked))
+    if saved:
+        loop.resume(saved, str(unfinished))
     if progress:
         progress.begin("learning the change", learning.steps)
-        progress.advance(training.step)
-    batches = BilevelBatches(built, dataset, scales, codes, dtype)
+        progress.advance(loop.step)
 
-    def make_runner(state: State) -> StepRunner:
-        step = make_step(built, state, first_inputs(batches), precision)
-        return step_runner(step, batches, state, captured=precision is not None and dataset.device.type == "cuda")
-
-    def save(training: Training) -> None:
+    def save() -> None:
         assert unfinished is not None
-        write_training(unfinished, training, {"format": LEARNING, "asked": arguments, "threads": threads})
+        arrays, about = loop.state()
+        write_tensors(unfinished, arrays, {"format": LEARNING, "asked": arguments, "threads": threads, **about})
 
-    trainer = Trainer(make_runner, learning.steps, learning.interval, 1, threads)
-    advance(trainer, training, save=save if folder else None, progress=progress)
+    shown = progress.advance if progress else lambda steps: None
+    loop.advance(save=save if folder else None, on_block=lambda numbers: shown(len(numbers)))
     if progress:
         progress.end()
-    learned = _finished(built, batches, training, arguments)
+    learned = _learned_change(built, scales, loop.finish(), arguments)
     if folder and unfinished:
         seconds = np.array(learned.seconds)
         save_change(folder / FINISHED, learned.change, {**learned.history, "seconds": seconds})
@@ -245,7 +241,7 @@ def _learned(
 
 
 def _built(attacked: Attacked, dataset: FactorDataset, learning: Learning) -> Bilevel:
-    """The program of a learning."""
+    """The networks of a learning."""
     modules = attacked.trained[0].member.objective.networks(attacked.model).model
     decoders = {name: module for name, module in modules.items() if name in ("decoder", "likelihood")}
     pattern = manipulation(dataset, learning.renderer, hidden=learning.hidden)
@@ -256,7 +252,6 @@ def _built(attacked: Attacked, dataset: FactorDataset, learning: Learning) -> Bi
         decoders=decoders,
         pattern=pattern,
         network=network,
-        slots={NETWORK: slots_of({NETWORK: network}), DECODERS: slots_of(decoders)},
         learning=learning,
         images=len(dataset.shape) == 3,
         count=attacked.count,
@@ -264,52 +259,35 @@ def _built(attacked: Attacked, dataset: FactorDataset, learning: Learning) -> Bi
     )
 
 
-def _start(
-    built: Bilevel,
-    attacked: Attacked,
-    dataset: FactorDataset,
-    scales: Ranges,
-    codes: Parameters,
-    dtype: torch.dtype,
-) -> State:
-    """The state before the first step: the change from its seed, the decoders as they were trained."""
-    device, seed = dataset.device, torch.tensor([built.learning.seed], device=dataset.device)
+def _initial(batches: Batches, attacked: Attacked) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Weights and buffers before the first step: the change from its seed, the decoders as they were trained."""
+    built, dataset, dtype = batches.built, batches.dataset, batches.dtype
+    seed = torch.tensor([built.learning.seed], device=dataset.device)
     initial = {name: stack[0] for name, stack in initialise(built.network, NETWORK, seed, dtype).items()}
     if built.learning.follow is not None:
-        initial |= _following(built, dataset, scales, codes, seed, initial, dtype)
+        initial |= _following(batches, seed, initial)
     if built.learning.start is not None:
         rows = integers(seed, "attack start", 0, (STARTED_AT,), len(dataset))[0]
-        factors = scaled_factors(dataset.factors(rows), *scales).to(dtype)
+        factors = scaled_factors(dataset.factors(rows), *batches.scales).to(dtype)
         initial = started(built.network, initial, factors, built.learning.start)
-    weights = {
-        NETWORK: torch.cat([initial[slot.name].reshape(1, -1) for slot in built.slots[NETWORK]], 1),
-        DECODERS: torch.stack(
-            [
-                torch.cat([trained.weights[f"{slot.module}.{slot.name}"].flatten() for slot in built.slots[DECODERS]])
-                for trained in attacked.trained
-            ]
-        ).to(device, dtype),
+    weights = {f"{NETWORK}.{name}": weight[None] for name, weight in initial.items()}
+    own = [name for name in attacked.trained[0].weights if name.partition(".")[0] in built.decoders]
+    weights |= {
+        name: torch.stack([trained.weights[name] for trained in attacked.trained]).to(dataset.device, dtype)
+        for name in own
     }
     names = [name for name in attacked.trained[0].buffers if name.partition(".")[0] in built.decoders]
-    buffers = {name: torch.stack([trained.buffers[name] for trained in attacked.trained]).clone() for name in names}
-    return State(weights, buffers, {group: built.optimizers[group].start(own) for group, own in weights.items()})
+    return weights, {name: torch.stack([trained.buffers[name] for trained in attacked.trained]) for name in names}
 
 
-def _following(
-    built: Bilevel,
-    dataset: FactorDataset,
-    scales: Ranges,
-    codes: Parameters,
-    seed: Int[Tensor, " 1"],
-    initial: Mapping[str, Tensor],
-    dtype: torch.dtype,
-) -> dict[str, Tensor]:
+def _following(batches: Batches, seed: Int[Tensor, " 1"], initial: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Weights of the change up to its one number, which follows a latent of the first entangled member."""
+    built, dataset, dtype = batches.built, batches.dataset, batches.dtype
     rows = integers(seed, "attack follow", 0, (FOLLOWED_AT,), len(dataset))[0]
     # Parameters are a named tuple of their posterior's own fields, which pyright cannot know.
-    own = type(codes)(*(part[0, rows] for part in codes))  # pyright: ignore
+    own = type(batches.codes)(*(part[0, rows] for part in batches.codes))  # pyright: ignore
     z = own.sample(normal(seed, "attack follow noise", 0, (FOLLOWED_AT, built.model.latents), dtype=dtype)[0])
-    factors = scaled_factors(dataset.factors(rows), *scales).to(dtype)
+    factors = scaled_factors(dataset.factors(rows), *batches.scales).to(dtype)
     weights = {name: initial[name] for name, _ in built.narrow.named_parameters()}
     latent = built.learning.follow
     if latent == "mixed":
@@ -326,20 +304,17 @@ def _encoded(population: Population, dataset: FactorDataset, dtype: torch.dtype)
     return type(parts[0])(*(torch.cat(stack, 1).to(dtype) for stack in zip(*parts, strict=True)))  # pyright: ignore
 
 
-def _finished(built: Bilevel, batches: BilevelBatches, training: Training, arguments: dict[str, Any]) -> Learned:
+def _learned_change(built: Bilevel, scales: Ranges, finished: Finished, arguments: dict[str, Any]) -> Learned:
     """The change in float32, with its history."""
-    slots = built.slots[NETWORK]
-    own = views(slots, training.state.weights[NETWORK])
-    if not all(bool(part.isfinite().all()) for part in own):
+    own = {name: finished.weights[f"{NETWORK}.{name}"] for name, _ in built.network.named_parameters()}
+    if not all(bool(weight.isfinite().all()) for weight in own.values()):
         raise AxiswiseError(
-            f"Learning the change diverged within {training.step} steps: its weights are no longer finite. Got "
+            f"Learning the change diverged within {built.learning.steps} steps: its weights are no longer finite. Got "
             f"{built.learning.optimizer}. Lower the learning rate."
         )
-    tensors = {slot.name: part[0].detach().float().clone() for slot, part in zip(slots, own, strict=True)}
-    tensors |= batches.scales._asdict()
+    tensors = {name: weight[0].detach().float().clone() for name, weight in own.items()} | scales._asdict()
     change = Change("learned", float(built.learning.epsilon), built.pattern, tensors, arguments)
-    history = {name: np.stack(entries) for name, entries in training.history.items()}
-    return Learned(change, {"step": np.array(training.recorded), **history}, training.seconds)
+    return Learned(change, finished.history, finished.seconds)
 
 
 def _attacked(population: Population, choice: Choice) -> Attacked:

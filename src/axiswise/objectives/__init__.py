@@ -10,7 +10,7 @@ from axiswise.objectives.dip_vae import DIPVAE
 from axiswise.objectives.elbo_terms import ElboTerms, elbo_terms
 from axiswise.objectives.entropy_regularised import EntropyRegularised
 from axiswise.objectives.factor_vae import FactorVAE
-from axiswise.objectives.objective import Batch, Draw, Objective, Terms, Trainable
+from axiswise.objectives.objective import Batch, Draw, Needs, Objective, Terms, Trainable
 from axiswise.objectives.pcl import PCL
 from axiswise.objectives.slow_vae import SlowVAE
 
@@ -28,6 +28,7 @@ __all__ = [
     "ElboTerms",
     "EntropyRegularised",
     "FactorVAE",
+    "Needs",
     "Objective",
     "SlowVAE",
     "Terms",

@@ -9,7 +9,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_density
 from axiswise.objectives.elbo_terms import elbo_terms
-from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
+from axiswise.objectives.objective import Batch, Draw, Needs, Terms, Trainable
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -53,10 +53,15 @@ class Decomposed:
                 "no divergence. Give one, for example divergence=InclusiveKL(), or set alpha=0."
             )
 
+    @property
+    def needs(self) -> Needs:
+        """The divergence may need a second sample of the data."""
+        return Needs(second=self.divergence.second if self.divergence else 0)
+
     def networks(self, model: VAE) -> Trainable:
-        """The VAE's own; the divergence may need a second sample of the data."""
+        """The VAE's own."""
         needs_density("Decomposed", model)
-        return Trainable(model.modules(), second=self.divergence.second if self.divergence else 0)
+        return Trainable(model.modules())
 
     def draws(self, batch: int, latents: int) -> dict[str, Draw]:
         """Noise for one sample of z for each x, and what the divergence needs to sample the prior."""

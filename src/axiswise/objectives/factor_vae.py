@@ -10,7 +10,7 @@ from torch.nn import functional
 from axiswise.models import VAE, Networks, discriminator
 from axiswise.objectives._suitability import needs_density
 from axiswise.objectives.elbo_terms import elbo_terms
-from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
+from axiswise.objectives.objective import Batch, Draw, Needs, Terms, Trainable
 from axiswise.optimizers import Adam
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
@@ -46,10 +46,15 @@ class FactorVAE:
     def __post_init__(self) -> None:
         check_hyperparameter("FactorVAE", "gamma", self.gamma)
 
+    @property
+    def needs(self) -> Needs:
+        """The discriminator has an optimizer of its own."""
+        return Needs(adversary=self.discriminator_optimizer)
+
     def networks(self, model: VAE) -> Trainable:
         """The VAE's own, and the discriminator as adversary."""
         needs_density("FactorVAE", model)
-        return Trainable(model.modules(), {"discriminator": discriminator(model.latents)}, self.discriminator_optimizer)
+        return Trainable(model.modules(), {"discriminator": discriminator(model.latents)})
 
     def draws(self, batch: int, latents: int) -> dict[str, Draw]:
         """Noise for one sample of z for each x, and numbers whose order permutes each latent."""

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import nn
 
+from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
 from axiswise.optimizers import Optimizer
 from axiswise.shapes import Float, Int, Tensor
@@ -73,15 +74,12 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Trainable:
-    """What an objective trains, and the data that it needs.
+    """The modules that an objective trains.
 
     Arguments:
         model: Modules trained by `Terms.total`, by name: usually those of the VAE, without the decoder if there is
             none.
         adversary: Modules trained by `Terms.adversary`.
-        adversary_optimizer: Their optimizer; None for the member's own.
-        pairs: Whether it trains on transitions, which the dataset must have; `Batch.pair` is then filled.
-        second: How many further observations a step needs in `Batch.second`, drawn independently of the batch.
 
     Example:
         >>> sorted(Trainable({"encoder": nn.Linear(3, 4), "decoder": nn.Linear(2, 3)}).model)
@@ -90,14 +88,30 @@ class Trainable:
 
     model: dict[str, nn.Module]
     adversary: dict[str, nn.Module] = field(default_factory=dict)
-    adversary_optimizer: Optimizer | None = None
+
+
+class Needs(NamedTuple):
+    """What an objective needs beside batches and the member's optimizer, as its attribute `needs`.
+
+    Arguments:
+        pairs: Whether it trains on transitions, which the dataset must have; `Batch.pair` is then filled.
+        second: How many further observations a step needs in `Batch.second`, drawn independently of the batch.
+        adversary: Optimizer of the adversary's modules; None is the member's own.
+
+    Example:
+        >>> from axiswise.objectives import PCL
+        >>> PCL.needs
+        Needs(pairs=True, second=0, adversary=None)
+    """
+
     pairs: bool = False
     second: int = 0
+    adversary: Optimizer | None = None
 
 
 @runtime_checkable
 class Objective(Protocol):
-    """A training objective.
+    """A training objective. One that needs more than batches has an attribute `needs`, of type :class:`Needs`.
 
     Example:
         >>> from axiswise.objectives import BetaVAE
@@ -120,3 +134,20 @@ class Objective(Protocol):
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
         """The loss of one member at one step, from its networks, a batch, and the random tensors of `draws`."""
         ...
+
+
+def needs_of(objective: Objective) -> Needs:
+    """What an objective needs: its attribute `needs`, or nothing more than batches.
+
+    Example:
+        >>> from axiswise.objectives import BetaVAE
+        >>> needs_of(BetaVAE())
+        Needs(pairs=False, second=0, adversary=None)
+    """
+    needs = getattr(objective, "needs", Needs())
+    if not isinstance(needs, Needs):
+        raise AxiswiseError(
+            f"`needs` of an objective must be an axiswise.objectives.Needs. Got {type(needs).__name__} from "
+            f"{type(objective).__name__}."
+        )
+    return needs

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import nn
@@ -11,7 +11,7 @@ from torch.nn import functional
 from axiswise.distributions import Deterministic
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_posterior
-from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
+from axiswise.objectives.objective import Batch, Draw, Needs, Terms, Trainable
 from axiswise.shapes import Float, Tensor
 
 
@@ -59,15 +59,17 @@ class PCL:
         ['encoder', 'normalisation', 'scorer']
     """
 
+    needs: ClassVar[Needs] = Needs(pairs=True)
+
     def networks(self, model: VAE) -> Trainable:
-        """The encoder, a batch normalisation of its outputs and the scorer, trained on transitions."""
+        """The encoder, a batch normalisation of its outputs and the scorer."""
         needs_posterior("PCL", model, Deterministic)
         modules = {
             "encoder": model.modules()["encoder"],
             "normalisation": nn.BatchNorm1d(model.latents, affine=False),
             "scorer": Scorer(model.latents),
         }
-        return Trainable(modules, pairs=True)
+        return Trainable(modules)
 
     def draws(self, batch: int, latents: int) -> dict[str, Draw]:
         """None."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 
@@ -11,7 +11,7 @@ from axiswise.models import VAE, Networks
 from axiswise.numerics.gaussian import laplace_cross_entropy, normal_entropy
 from axiswise.objectives._suitability import needs_posterior
 from axiswise.objectives.elbo_terms import elbo_terms
-from axiswise.objectives.objective import Batch, Draw, Terms, Trainable
+from axiswise.objectives.objective import Batch, Draw, Needs, Terms, Trainable
 from axiswise.schedules import Hyperparameter, check_hyperparameter
 from axiswise.shapes import Float, Tensor
 
@@ -45,6 +45,7 @@ class SlowVAE:
     beta: Hyperparameter = 1.0
     gamma: Hyperparameter = 10.0
     rate: Hyperparameter = 6.0
+    needs: ClassVar[Needs] = Needs(pairs=True)
 
     def __post_init__(self) -> None:
         for name, low in (("beta", 0.0), ("gamma", 0.0), ("rate", 1e-6)):
@@ -53,7 +54,7 @@ class SlowVAE:
     def networks(self, model: VAE) -> Trainable:
         """The VAE's own, trained on transitions; each posterior must factorise."""
         needs_posterior("SlowVAE", model, Diagonal)
-        return Trainable(model.modules(), pairs=True)
+        return Trainable(model.modules())
 
     def draws(self, batch: int, latents: int) -> dict[str, Draw]:
         """Noise for one sample of z for each frame."""

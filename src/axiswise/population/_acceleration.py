@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from axiswise.numerics import _convolution as convolution
-from axiswise.population._cohort import Precision
+from axiswise.population.program import Precision
 from axiswise.shapes import Tensor
 
 aten, own = torch.ops.aten, torch.ops.axiswise
@@ -214,7 +214,7 @@ class Captured:
         self._block, self._unrolled = block, unrolled
         first = block(range(1))
         self._tables = pytree.tree_map(lambda table: table.new_empty(capacity, *table.shape[1:]), first)
-        self._row = torch.zeros(1, dtype=torch.int64, device=first.rows.device)
+        self._row = torch.zeros(1, dtype=torch.int64, device=pytree.tree_leaves(first)[0].device)
         self._terms: dict[str, Tensor] = {}
         self._fill(first)
         before = pytree.tree_map(torch.clone, state)

@@ -2,22 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
 
 from axiswise.models import VAE
 from axiswise.population.member import Member
+from axiswise.population.program import Precision
 from axiswise.records import address, describe
 from axiswise.schedules import hyperparameters
 
 LARGEST = 64  # members of one cohort: more gain no speed, and lose more when a run is stopped
 SMALL = 200_000  # weights of a member up to which stacking pays on a CPU: a larger one keeps all cores busy
-
-
-Precision = Literal["fp32", "bf16"]
-"""Type of products on the fast path: that of the weights, or bfloat16 with wider sums and weights."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,6 @@ class Cohort:
     def address(self) -> str:
         """Content address of the cohort."""
         return address([member.address for member in self.members])
-
-    @property
-    def stacked(self) -> bool:
-        """Whether there is a member axis to map over."""
-        return len(self.members) > 1
 
 
 def cohorts(members: Sequence[Member], device: torch.device, precision: Precision | None = None) -> list[Cohort]:

@@ -23,9 +23,8 @@ from axiswise.errors import AxiswiseError
 from axiswise.models import Custom, Factory
 from axiswise.population._catalogue import catalogue
 from axiswise.population._cohort import Cohort
-from axiswise.population._program import State
 from axiswise.population._trained import Trained
-from axiswise.population._trainer import Training
+from axiswise.population.loop import Loop
 from axiswise.population.member import Member
 from axiswise.records import (
     PARTIAL,
@@ -131,20 +130,21 @@ class RunFolder:
         """Addresses of all finished members."""
         return sorted(path.stem for path in (self.path / "members").glob("*.safetensors"))
 
-    def write_training(self, cohort: Cohort, training: Training) -> None:
+    def write_state(self, cohort: Cohort, loop: Loop) -> None:
         """Stores an unfinished cohort: its layout, state and history."""
-        about = {
-            "format": COHORT,
-            "members": [member.form for member in cohort.members],
-            "threads": cohort.threads,
-            "precision": cohort.precision,
-        }
-        write_training(self._cohort(cohort), training, about)
+        arrays, about = loop.state()
+        layout = {"members": [member.form for member in cohort.members]}
+        layout |= {"threads": cohort.threads, "precision": cohort.precision}
+        write_tensors(self._cohort(cohort), arrays, {"format": COHORT, **layout, **about})
 
-    def resume(self, cohort: Cohort, fresh: Training) -> Training:
-        """The saved state of a cohort, on the device of a fresh one; the fresh one itself if nothing was saved."""
-        path = self._cohort(cohort)
-        return read_training(path, fresh, COHORT) if path.exists() else fresh
+    def resume(self, cohort: Cohort, loop: Loop) -> None:
+        """Resumes a loop from the saved state of its cohort, if there is one.
+
+        Raises:
+            AxiswiseError: If the state is of another program.
+        """
+        if (path := self._cohort(cohort)).exists():
+            loop.resume(read_tensors(path, COHORT), str(path))
 
     def unfinished(self, known: Mapping[str, Member]) -> list[Cohort]:
         """Unfinished cohorts with any of the known members, in the layout they were started with."""
@@ -168,64 +168,6 @@ class RunFolder:
 
     def _cohort(self, cohort: Cohort) -> Path:
         return self.path / "cohorts" / f"{cohort.address}.safetensors"
-
-
-def write_training(path: Path, training: Training, about: Mapping[str, Any]) -> None:
-    """Stores an unfinished training of any kind: its state and its history.
-
-    Arguments:
-        path: The file.
-        training: The training.
-        about: What is trained, with the "format" that `read_training` will check.
-    """
-    state = training.state
-    arrays = {f"weights/{group}": weights.cpu().numpy() for group, weights in state.weights.items()}
-    arrays |= {f"buffers/{name}": buffer.cpu().numpy() for name, buffer in state.buffers.items()}
-    for group, moments in state.moments.items():
-        arrays |= {f"moments/{group}/{name}": moment.cpu().numpy() for name, moment in moments.items()}
-    arrays |= {f"history/{name}": np.stack(entries) for name, entries in training.history.items()}
-    arrays["recorded"] = np.array(training.recorded, dtype=np.int64)
-    write_tensors(path, arrays, {**about, "step": training.step, "seconds": training.seconds})
-
-
-def read_training(path: Path, fresh: Training, expected: str) -> Training:
-    """A stored unfinished training, on the device of a fresh one of the same shapes.
-
-    Arguments:
-        path: The file.
-        fresh: The training before its first step.
-        expected: The format that the file must have.
-
-    Raises:
-        AxiswiseError: If the file has another format, or a state of other shapes.
-    """
-    arrays, about = read_tensors(path, expected)
-
-    def like(reference: torch.Tensor, name: str) -> torch.Tensor:
-        array = arrays.get(name)
-        if array is None or array.shape != reference.shape:
-            found = None if array is None else array.shape
-            raise AxiswiseError(
-                f"{path}: {name!r} must have shape {tuple(reference.shape)}. Got {found}. "
-                "Delete the file to train its members again."
-            )
-        return torch.from_numpy(array).to(reference.device, reference.dtype)
-
-    state = fresh.state
-    return Training(
-        State(
-            {group: like(weights, f"weights/{group}") for group, weights in state.weights.items()},
-            {name: like(buffer, f"buffers/{name}") for name, buffer in state.buffers.items()},
-            {
-                group: {name: like(moment, f"moments/{group}/{name}") for name, moment in moments.items()}
-                for group, moments in state.moments.items()
-            },
-        ),
-        about["step"],
-        arrays["recorded"].tolist(),
-        {name: [np.asarray(entry) for entry in stack] for name, stack in _under("history", arrays).items()},
-        about["seconds"],
-    )
 
 
 def _check_built(member: Member, weights: Mapping[str, torch.Tensor]) -> None:

@@ -16,8 +16,8 @@ from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
 from axiswise.models.vae import with_learned
 from axiswise.population._cohort import stacking_pays
-from axiswise.population._program import bind
 from axiswise.population.member import Member
+from axiswise.population.program import bind
 from axiswise.shapes import Float, Tensor
 
 CHUNK = 1 << 24  # numbers of observations encoded or decoded at a time, for all members of a group together

@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -14,14 +15,15 @@ from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError, TrainingIncomplete
 from axiswise.models import Factory
-from axiswise.population._batches import cohort_batches
-from axiswise.population._cohort import Cohort, Precision, cohorts, structure
+from axiswise.objectives.objective import needs_of
+from axiswise.population._cohort import Cohort, cohorts, structure
+from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population._folder import RUN, RunFolder
-from axiswise.population._program import views
 from axiswise.population._trained import Trained
-from axiswise.population._trainer import Progress, Training, advance, cohort_program, cohort_trainer, start
+from axiswise.population.loop import Finished, Loop, Progress
 from axiswise.population.member import Member
 from axiswise.population.population import Population
+from axiswise.population.program import Precision
 from axiswise.records import address, read_json, versions
 
 CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
@@ -234,8 +236,8 @@ def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
                 f"Got dataset {dataset.name!r} of shape {dataset.shape}. Build the model for that shape."
             )
     for member in {address(structure(member)): member for member in members}.values():
-        trainable = member.objective.networks(member.model)
-        if trainable.pairs and dataset.transition is None:
+        member.objective.networks(member.model)  # raises if the model does not suit
+        if needs_of(member.objective).pairs and dataset.transition is None:
             raise AxiswiseError(
                 f"{type(member.objective).__name__} trains on pairs of successive observations. Got dataset "
                 f"{dataset.name!r}, which has no transitions. Train on `data.transitions(dataset)`."
@@ -277,71 +279,56 @@ def _train_cohort(
     on_history: Callable[[Entry], None] | None,
 ) -> list[Trained]:
     """Trains one cohort to its end and stores its members."""
-    batches = cohort_batches(cohort, dataset, dtype)
-    training = start(batches)
+    loop = cohort_loop(cohort, dataset, dtype)
     if folder:
-        training = folder.resume(cohort, training)
+        folder.resume(cohort, loop)
         if progress:
-            progress.advance(training.step * len(cohort.members))
-    save = (lambda training: folder.write_training(cohort, training)) if folder else None
-    before = training.step
+            progress.advance(loop.step * len(cohort.members))
 
-    def report(training: Training, reported: int) -> None:
-        nonlocal before
+    def report(numbers: range) -> None:
         try:
             if progress:
-                progress.advance((training.step - before) * len(cohort.members))
-            before = training.step
-            for entry in _entries(cohort, training, reported) if on_history else ():
-                on_history(entry)
+                progress.advance(len(numbers) * len(cohort.members))
+            if on_history:
+                for entry in _entries(cohort, loop, numbers):
+                    on_history(entry)
         except Exception as error:
             raise _Stopped(error) from error
 
-    advance(cohort_trainer(batches), training, save=save, on_block=report)
+    loop.advance(save=partial(folder.write_state, cohort, loop) if folder else None, on_block=report)
     about = {"dataset": dataset.identity, "dtype": _name(dtype), "device": str(dataset.device), "versions": versions()}
-    finished = _finished(cohort, len(dataset), training, about)
+    trained = _members(cohort, loop.finish(), about)
     if folder:
-        for trained in finished:
-            folder.write_member(trained)
+        for member in trained:
+            folder.write_member(member)
         folder.forget(cohort)
-    return finished
+    return trained
 
 
 def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _entries(cohort: Cohort, training: Training, reported: int) -> list[Entry]:
-    """The entries of the history after the first `reported`, step by step and member by member."""
+def _entries(cohort: Cohort, loop: Loop, numbers: range) -> list[Entry]:
+    """The entries of the history at steps of those numbers, step by step and member by member."""
     return [
-        Entry(
-            member,
-            training.recorded[row],
-            {name: values[row][column].tolist() for name, values in training.history.items()},
-        )
-        for row in range(reported, len(training.recorded))
+        Entry(member, step, {name: values[row][column].tolist() for name, values in loop.history.items()})
+        for row, step in enumerate(loop.recorded)
+        if step in numbers
         for column, member in enumerate(cohort.members)
     ]
 
 
-def _finished(cohort: Cohort, size: int, training: Training, about: dict[str, Any]) -> list[Trained]:
+def _members(cohort: Cohort, finished: Finished, about: dict[str, Any]) -> list[Trained]:
     """The members of a trained cohort, each with its row of everything."""
-    slots = cohort_program(cohort, size).slots
-    stacked = {
-        f"{slot.module}.{slot.name}": view
-        for group, weights in training.state.weights.items()
-        for slot, view in zip(slots[group], views(slots[group], weights), strict=True)
-    }
-    steps = np.array(training.recorded, dtype=np.int64)
-    history = {name: np.stack(entries) for name, entries in training.history.items()}
-    finished = []
+    found, seconds = [], finished.seconds / len(cohort.members)
     for row, member in enumerate(cohort.members):
-        own = {"step": steps, **{name: stack[:, row] for name, stack in history.items()}}
-        weights = {name: stack[row].clone() for name, stack in stacked.items()}
-        buffers = {name: stack[row].clone() for name, stack in training.state.buffers.items()}
-        status = _status(own, weights, member.steps)
-        finished.append(Trained(member, weights, buffers, own, status, training.seconds / len(cohort.members), about))
-    return finished
+        history = {name: stack if name == "step" else stack[:, row] for name, stack in finished.history.items()}
+        weights = {name: stack[row].clone() for name, stack in finished.weights.items()}
+        buffers = {name: stack[row].clone() for name, stack in finished.buffers.items()}
+        status = _status(history, weights, member.steps)
+        found.append(Trained(member, weights, buffers, history, status, seconds, about))
+    return found
 
 
 def _status(history: Mapping[str, np.ndarray], weights: Mapping[str, torch.Tensor], steps: int) -> str:

@@ -20,6 +20,7 @@ from axiswise.objectives import (
     Objective,
     SlowVAE,
 )
+from axiswise.objectives.objective import needs_of
 from axiswise.optimizers import Adam
 from axiswise.population import grid
 from axiswise.scores import active_units, dci, factor_vae, mig
@@ -78,8 +79,8 @@ def objectives(scale: Scale) -> list[Run]:
             batch=32,
             seed=range(1 if scale == "smoke" else 10),
         )
-        pairs = objective.networks(model).pairs
-        runs.append(Run(f"{name}/sprites", successive_sprites if pairs else dsprites, members, MEASURES))
+        made = successive_sprites if needs_of(objective).pairs else dsprites
+        runs.append(Run(f"{name}/sprites", made, members, MEASURES))
     return runs
 
 

@@ -1,0 +1,212 @@
+"""A cohort as a program: its batches, draws and hyperparameters, and its objective mapped over the members.
+
+An objective is written for one member. Here its loss is mapped over the rows of the stacked weights, and the sum of the
+members' losses is differentiated: nothing is averaged, clipped or drawn across members, and a member that becomes NaN
+affects no other.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from axiswise.data import FactorDataset
+from axiswise.models import VAE, Networks, SelfInitialised, initialise
+from axiswise.numerics import integers, normal, uniform
+from axiswise.objectives import Batch, Objective, Terms
+from axiswise.objectives.objective import needs_of
+from axiswise.population._cohort import Cohort
+from axiswise.population._step import over_steps
+from axiswise.population.loop import Loop
+from axiswise.population.program import Losses, Program, Update, WeightGroup, bind, over_members
+from axiswise.schedules import hyperparameters
+from axiswise.shapes import Float, Int, Tensor
+
+MODEL, ADVERSARY = "model", "adversary"
+
+
+class BlockInputs(NamedTuple):
+    """The inputs of a block of steps, before observations are rendered; or, without their first axis, of one step.
+
+    Arguments:
+        rows: Rows of the dataset.
+        draws: Random tensors that the objective needs.
+        values: The objective's hyperparameters.
+        step: Number of the step, from 0.
+        others: Rows of further observations: "pair" and "second", as in `Batch`.
+    """
+
+    rows: Int[Tensor, "*s n"]
+    draws: dict[str, Tensor]
+    values: dict[str, Tensor]
+    step: Float[Tensor, "*s"]
+    others: dict[str, Tensor]
+
+
+class StepInputs(NamedTuple):
+    """The inputs of one step, member axis first.
+
+    Arguments:
+        x: Observations; without a member axis where all members see the whole dataset.
+        rows: Their rows in the dataset, likewise.
+        draws: Random tensors that the objective needs.
+        values: The objective's hyperparameters at this step, ``(p,)`` each.
+        step: Number of the step, from 0.
+        others: Further observations.
+    """
+
+    x: Float[Tensor, "..."]
+    rows: Int[Tensor, "..."]
+    draws: dict[str, Tensor]
+    values: dict[str, Float[Tensor, " p"]]
+    step: Float[Tensor, ""]
+    others: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Inputs of a cohort's steps, as a pure function of the members and the step.
+
+    Arguments:
+        cohort: The members.
+        dataset: The observations, on the device to train on.
+        dtype: Floating-point type of everything random.
+        seeds: The members' seeds, on the device.
+        whole: The whole dataset, where it is every batch.
+    """
+
+    cohort: Cohort
+    dataset: FactorDataset
+    dtype: torch.dtype
+    seeds: Int[Tensor, " p"]
+    whole: Float[Tensor, "n ..."] | None
+
+    def inputs(self, row: BlockInputs) -> tuple[StepInputs]:
+        """The inputs of one step, from its row of a block."""
+        x = self.dataset.x(row.rows).to(self.dtype) if self.whole is None else self.whole
+        further = {name: self.dataset.x(rows).to(self.dtype) for name, rows in row.others.items()}
+        return (StepInputs(x, row.rows, row.draws, row.values, row.step, further),)
+
+    def block(self, numbers: range) -> BlockInputs:
+        """The inputs of the steps of those numbers; all draws are made in one call."""
+        first, device = self.cohort.members[0], self.seeds.device
+        steps = torch.arange(numbers.start, numbers.stop, device=device)[:, None]
+        batch = first.batch or len(self.dataset)
+        draws = {
+            name: (uniform if draw.uniform else normal)(self.seeds, name, steps, draw.shape, dtype=self.dtype)
+            for name, draw in first.objective.draws(batch, first.model.latents).items()
+        }
+        if self.whole is None:
+            index = integers(self.seeds, "index", steps, (batch,), len(self.dataset))
+        else:
+            index = torch.arange(batch, device=device).expand(len(numbers), batch)
+        values = over_steps([hyperparameters(member.objective) for member in self.cohort.members], numbers)
+        values = {name: table.to(device, self.dtype) for name, table in values.items()}
+        return BlockInputs(index, draws, values, steps[:, 0].to(self.dtype), self._others(steps, index))
+
+    def _others(self, steps: Int[Tensor, "s 1"], index: Int[Tensor, "s *p n"]) -> dict[str, Int[Tensor, "s p m"]]:
+        """Rows of the further observations: successors of the batch, and an independent sample."""
+        others, needs = {}, needs_of(self.cohort.members[0].objective)
+        transition = self.dataset.transition
+        if needs.pairs and transition is not None:
+            count = transition.draws(self.dataset.space)
+            index = index if index.ndim == 3 else index[:, None].expand(-1, len(self.seeds), -1)
+            drawn = uniform(self.seeds, "pair", steps, (index.shape[-1], count), dtype=torch.float64)
+            others["pair"] = self.dataset.successors(index, drawn)
+        if needs.second:
+            others["second"] = integers(self.seeds, "second", steps, (needs.second,), len(self.dataset))
+        return others
+
+
+def cohort_loop(cohort: Cohort, dataset: FactorDataset, dtype: torch.dtype) -> Loop:
+    """The training of a cohort before its first step.
+
+    Example:
+        >>> from axiswise import data, models, objectives
+        >>> from axiswise.population import grid
+        >>> members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=5, seed=range(4))
+        >>> loop = cohort_loop(Cohort(tuple(members), 1), data.synth_linear(samples=100), torch.float32)
+        >>> loop.advance()
+        >>> loop.finish().weights["decoder.0.weight"].shape
+        torch.Size([4, 3, 2])
+    """
+    first, members = cohort.members[0], cohort.members
+    trainable = first.objective.networks(first.model)
+    groups = {MODEL: WeightGroup(trainable.model, [member.optimizer for member in members])}
+    if trainable.adversary:
+        adversaries = [needs_of(member.objective).adversary or member.optimizer for member in members]
+        groups[ADVERSARY] = WeightGroup(trainable.adversary, adversaries)
+    modules = {**trainable.model, **trainable.adversary}
+    seeds = torch.tensor([member.seed for member in members], device=dataset.device)
+    everything = first.batch is None
+    whole = dataset.x(torch.arange(len(dataset), device=dataset.device)).to(dtype) if everything else None
+    batches = Batches(cohort, dataset, dtype, seeds, whole)
+
+    def one(
+        weights: Mapping[str, Mapping[str, Tensor]],
+        buffers: Mapping[str, Tensor],
+        x: Tensor,
+        rows: Tensor,
+        draws: dict[str, Tensor],
+        values: dict[str, Tensor],
+        others: dict[str, Tensor],
+        step: Tensor,
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+        updated = {name: buffer.clone() for name, buffer in buffers.items()}
+        parameters = {name: weight for group in weights.values() for name, weight in group.items()}
+        networks = Networks(first.model, bind(modules, parameters, updated))
+        batch = Batch(x, rows, len(dataset), **others)
+        terms: Terms = with_values(first.objective, values).loss(networks, batch, draws, step)
+        losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
+        return losses, terms.parts, updated
+
+    mapped = over_members(one, stacked=len(members) > 1, shared=(2, 3, 7) if everything else (7,))
+
+    def loss(weights: Mapping[str, Mapping[str, Tensor]], buffers: Mapping[str, Tensor], inputs: StepInputs) -> Losses:
+        losses, parts, updated = mapped(
+            weights, buffers, inputs.x, inputs.rows, inputs.draws, inputs.values, inputs.others, inputs.step
+        )
+        terms = {"loss": losses[MODEL], **parts} | ({"adversary": losses[ADVERSARY]} if ADVERSARY in losses else {})
+        return Losses({name: own.sum() for name, own in losses.items()}, terms, updated)
+
+    update = Update(tuple(groups), loss)
+    program = Program(groups, batches, (update,), first.steps, first.interval, cohort.threads, cohort.precision)
+    return Loop(program, *_initial(first.model, modules, seeds, dtype))
+
+
+def _initial(
+    model: VAE, modules: Mapping[str, nn.Module], seeds: Int[Tensor, " p"], dtype: torch.dtype
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Every member's initial parameters and buffers, stacked, from the seeds and on their device.
+
+    Modules of a network that initialises itself start from its weights, all others from `initialise`.
+    """
+    network = model.network
+    own = [network.initial_modules(seed) for seed in seeds.tolist()] if isinstance(network, SelfInitialised) else []
+    weights: dict[str, Tensor] = {}
+    buffers: dict[str, Tensor] = {}
+    for name, module in modules.items():
+        given = [members[name] for members in own if name in members]
+        parameters = [dict(member.named_parameters()) for member in given]
+        initial = _stacked(parameters, seeds, dtype) if given else initialise(module, name, seeds, dtype)
+        weights |= {f"{name}.{key}": stack for key, stack in initial.items()}
+        rows = [dict(member.named_buffers()) for member in given or [module] * len(seeds)]
+        buffers |= {f"{name}.{key}": stack for key, stack in _stacked(rows, seeds, dtype).items()}
+    return weights, buffers
+
+
+def _stacked(rows: Sequence[Mapping[str, Tensor]], like: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Tensors of the same names in one stack each, on the device of another; whole numbers keep their type."""
+    stacks = {name: torch.stack([row[name].detach() for row in rows]) for name in rows[0]}
+    return {name: stack.to(like.device, dtype if stack.is_floating_point() else None) for name, stack in stacks.items()}
+
+
+def with_values(objective: Objective, values: Mapping[str, Tensor]) -> Objective:
+    """The objective with its hyperparameters replaced by tensors, without the checks meant for numbers."""
+    replaced = copy.copy(objective)
+    for name, value in values.items():
+        object.__setattr__(replaced, name, value)
+    return replaced

@@ -1,0 +1,206 @@
+"""One step of a program: its updates traced, differentiated, and applied by the optimizers.
+
+The weights of a group are one matrix ``(p, w)``, a row for each copy. An update is traced once into a flat list of
+tensor operations and replayed, which saves the mapping over members and the bookkeeping of autograd at every step. The
+replay is exact because everything that changes from step to step is an input.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from axiswise.errors import AxiswiseError
+from axiswise.population._acceleration import Accelerated, cast_once, fused
+from axiswise.population.program import Program, Update
+from axiswise.schedules import Hyperparameter, Schedule, hyperparameters, value_at
+from axiswise.shapes import Float, Tensor
+
+
+class State(NamedTuple):
+    """Everything that training changes, copies first.
+
+    Arguments:
+        weights: A matrix ``(p, w)`` for each group.
+        buffers: All buffers, stacked, by "module.buffer".
+        moments: The optimizer's state for each group.
+    """
+
+    weights: dict[str, Tensor]
+    buffers: dict[str, Tensor]
+    moments: dict[str, dict[str, Tensor]]
+
+
+def initial_state(program: Program, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> State:
+    """The state before the first step, from stacked parameters and buffers by name."""
+    matrices = {
+        name: torch.cat([weights[key].reshape(len(group.optimizers), -1) for key in group.shapes], 1)
+        for name, group in program.groups.items()
+    }
+    moments = {name: program.groups[name].optimizers[0].start(matrix) for name, matrix in matrices.items()}
+    return State(matrices, {name: buffer.clone() for name, buffer in buffers.items()}, moments)
+
+
+def named_weights(program: Program, weights: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """The parameters of each group by name, ``(p, *shape)``, as views of the group's matrix."""
+    named: dict[str, dict[str, Tensor]] = {}
+    for name, group in program.groups.items():
+        matrix, start = weights[name], 0
+        views = named.setdefault(name, {})
+        for key, shape in group.shapes.items():
+            stop = start + shape.numel()
+            views[key] = matrix[:, start:stop].view(len(matrix), *shape)
+            start = stop
+    return named
+
+
+def coefficients(program: Program, state: State, numbers: range) -> list[dict[str, dict[str, Tensor]]]:
+    """The optimizers' coefficients ``(s, p, 1)`` for a block of steps, for each update and each group that it moves.
+
+    They are computed in float64 and rounded once. Schedules count steps; bias corrections count updates, from the
+    group's first step. Before that, "moves" is 0, and 1 afterwards.
+    """
+    found: list[dict[str, dict[str, Tensor]]] = [{} for _ in program.updates]
+    for name, group in program.groups.items():
+        updates = [place for place, update in enumerate(program.updates) if name in update.groups]
+        each = len(updates)
+        values = over_steps([hyperparameters(optimizer) for optimizer in group.optimizers], numbers)
+        table = {key: steps.repeat_interleave(each, 0) for key, steps in values.items()}
+        count = torch.arange(numbers.start * each, numbers.stop * each, dtype=torch.float64)[:, None]
+        factors = group.optimizers[0].coefficients(table, (count - group.first * each).clamp_min(0.0))
+        if group.first:
+            factors["moves"] = (count >= group.first * each).to(torch.float64).expand(-1, len(group.optimizers))
+        for turn, place in enumerate(updates):
+            found[place][name] = {
+                key: factor[turn::each].to(state.weights[name])[..., None] for key, factor in factors.items()
+            }
+    return found
+
+
+def over_steps(owners: Sequence[Mapping[str, Hyperparameter]], numbers: range) -> dict[str, Float[Tensor, "s p"]]:
+    """Every owner's hyperparameters at every step of a block, in float64."""
+    tables = {name: torch.empty(len(numbers), len(owners), dtype=torch.float64) for name in owners[0]}
+    for column, owner in enumerate(owners):
+        for name, value in owner.items():
+            values = [value_at(value, number) for number in numbers] if isinstance(value, Schedule) else value
+            tables[name][:, column] = torch.tensor(values, dtype=torch.float64)
+    return tables
+
+
+class Gradients(NamedTuple):
+    """What an update computes before it changes anything: for each group, the gradient of each of its parameters."""
+
+    gradients: dict[str, list[Tensor]]
+    terms: dict[str, Tensor]
+    buffers: dict[str, Tensor]
+
+
+def differentiate(
+    program: Program, update: Update, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], inputs: Any
+) -> Gradients:
+    """The gradient of each group by its own loss, from one backward pass each."""
+    leaves = {
+        group: {name: view.detach().requires_grad_() for name, view in named.items()}
+        for group, named in named_weights(program, weights).items()
+    }
+    losses = update.loss(leaves, buffers, inputs)
+    gradients = {
+        group: list(
+            torch.autograd.grad(
+                losses.minimised[group],
+                list(leaves[group].values()),
+                retain_graph=True,
+                allow_unused=True,
+                materialize_grads=True,
+            )
+        )
+        for group in update.groups
+    }
+    return Gradients(gradients, {name: term.detach() for name, term in losses.terms.items()}, losses.buffers or {})
+
+
+Step = Callable[[State, tuple[Any, ...], list[dict[str, dict[str, Tensor]]]], dict[str, Tensor]]
+
+
+def make_step(program: Program, state: State, inputs: tuple[Any, ...]) -> Step:
+    """A function that takes one step, (state, inputs, coefficients) → terms. It updates the state in place.
+
+    Arguments:
+        program: The program.
+        state: A state of the shapes, type and device to come; it is not changed here.
+        inputs: Inputs of the shapes to come.
+    """
+    with nullcontext() if program.precision is None else Accelerated(program.precision):
+        # Updates of the same loss and groups are traced once.
+        traces = {
+            update: traced(partial(differentiate, program, update), (state.weights, state.buffers, example))
+            for update, example in zip(program.updates, inputs, strict=True)
+        }
+    gradient = {group: torch.empty_like(weights) for group, weights in state.weights.items()}
+    slices = {group: list(named.values()) for group, named in named_weights(program, gradient).items()}
+
+    @torch.no_grad()
+    def step(
+        state: State, inputs: tuple[Any, ...], coefficients: list[dict[str, dict[str, Tensor]]]
+    ) -> dict[str, Tensor]:
+        terms: dict[str, Tensor] = {}
+        for update, own, factors in zip(program.updates, inputs, coefficients, strict=True):
+            found = traces[update](state.weights, state.buffers, own)
+            for group in update.groups:
+                for view, part in zip(slices[group], found.gradients[group], strict=True):
+                    view.copy_(part)
+                rates = factors[group]
+                if "moves" in rates:
+                    gradient[group].mul_(rates["moves"])
+                optimizer = program.groups[group].optimizers[0]
+                optimizer.update(state.weights[group], gradient[group], state.moments[group], rates)
+            for name, buffer in found.buffers.items():
+                state.buffers[name].copy_(buffer)
+            terms = found.terms
+        return terms
+
+    return step
+
+
+def traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[..., Any]:
+    """The same function as a flat list of tensor operations, recorded on example arguments of the same shapes."""
+    flat, structure = pytree.tree_flatten(example)
+    result: list[pytree.TreeSpec] = []
+
+    def on_flat(*tensors: Tensor) -> list[Tensor]:
+        outputs, spec = pytree.tree_flatten(function(*pytree.tree_unflatten(list(tensors), structure)))
+        result[:] = [spec]
+        return outputs
+
+    try:
+        graph = make_fx(on_flat)(*flat)
+    except RuntimeError as error:
+        if not any(word in str(error) for word in ("vmap", "functorch", "tracing tensor")):
+            raise
+        raise AxiswiseError(
+            "The model or objective cannot be vectorised over members: something in it draws its own random numbers "
+            "(dropout), branches on the value of a tensor, or updates a tensor in place that is not a buffer. Remove "
+            f"it; noise belongs into the objective's `draws`. PyTorch says: {str(error).splitlines()[0]}"
+        ) from error
+    for node in list(graph.graph.nodes):
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise AxiswiseError(
+                f"The model or objective draws its own random numbers ({node.target}), so that neither cohorts nor "
+                "resumption could repeat them. Remove it (dropout, for example); noise belongs into the objective's "
+                "`draws`."
+            )
+        if node.target is torch.ops.aten.detach.default:  # nothing is differentiated in a replay
+            node.replace_all_uses_with(node.args[0])
+            graph.graph.erase_node(node)
+    cast_once(graph.graph)
+    fused(graph.graph)
+    graph.recompile()
+
+    def replay(*arguments: Any) -> Any:
+        return pytree.tree_unflatten(graph(*pytree.tree_leaves(arguments)), result[0])
+
+    return replay

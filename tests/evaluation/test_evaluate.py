@@ -109,6 +109,15 @@ def test_values_do_not_depend_on_the_other_members(population):
         assert evaluate(alone, SQUARE, [measure], points=200)[0]["value"] == pytest.approx(together, rel=1e-4, abs=1e-6)
 
 
+def test_measures_that_draw_do_not_depend_on_the_other_members(population):
+    drawing = [geometry.elbo, geometry.log_likelihood, geometry.mie, geometry.deterministic_elbo]
+    drawing += [geometry.overlap, geometry.aggregate_mmd, scores.factor_vae, scores.beta_vae, scores.sap]
+    together = evaluate(population, SQUARE, drawing, points=200)
+    last = evaluate(Population(population.trained[3:]), SQUARE, drawing, points=200)
+    assert [row["value"] for row in last] == pytest.approx([row["value"] for row in together[3::4]], rel=1e-4, abs=1e-6)
+    assert all(row["reason"] is None for row in last)
+
+
 def test_points_are_drawn_by_the_seed(population):
     def first(x):
         return [x[0, 0].item()] * 4

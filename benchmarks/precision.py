@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 from axiswise.records import read_rows, records_file
-from axiswise.statistics import compare_paired
+from axiswise.statistics import compare_paired, grouped
 
 JUDGED = ("mig", "dto", "elbo", "active_units")
 
 
-def values(folder: Path, measure: str) -> list[float]:
-    """The measure of every seed, in the order of seeds; the last row of a member is the one that counts."""
-    rows = {row["seed"]: row["value"] for row in read_rows(records_file(folder)) if row["measure"] == measure}
-    return [rows[seed] for seed in sorted(rows)]
+def values(folder: Path, measure: str) -> dict[int, float]:
+    """The measure by seed; the last row of a member is the one that counts."""
+    last = {row["member"]: row for row in read_rows(records_file(folder)) if row["measure"] == measure}
+    return grouped(last.values(), measure, by=())[()]
 
 
 def main() -> None:
@@ -28,12 +28,12 @@ def main() -> None:
         found, expected = values(narrow, measure), values(wide, measure)
         compared = compare_paired(found, expected).difference
         covers = compared.low <= 0 <= compared.high
-        mean = sum(expected) / len(expected)
+        ours, mean = (sum(group.values()) / len(group) for group in (found, expected))
         share = abs(compared.estimate / mean)
         holds &= covers and (measure != "elbo" or share < 0.002)
         print(
-            f"{measure:14} bf16 {sum(found) / len(found):9.4f}  fp32 {mean:9.4f}  difference {compared.estimate:8.4f} "
-            f"[{compared.low:.4f}, {compared.high:.4f}] over {len(found)} seeds, {100 * share:.2f} %"
+            f"{measure:14} bf16 {ours:9.4f}  fp32 {mean:9.4f}  difference {compared.estimate:8.4f} "
+            f"[{compared.low:.4f}, {compared.high:.4f}] over {compared.known} seeds, {100 * share:.2f} %"
         )
     print("bf16 changes nothing beyond the noise of seeds" if holds else "bf16 changes results")
     sys.exit(not holds)

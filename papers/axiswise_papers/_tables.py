@@ -2,13 +2,14 @@
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from axiswise.errors import AxiswiseError
 from axiswise.records import read_rows, records_files
+from axiswise.statistics import Interval, compare_paired, grouped
 from axiswise_papers._claim import Rows
 
 
@@ -80,6 +81,8 @@ def values(
 ) -> dict[int, float]:
     """Numbers of a measure by seed, ascending; NaN where a member has none, empty without the run.
 
+    Several of a seed are refused: nothing would distinguish them.
+
     Arguments:
         rows: Rows by run.
         run: Name of the run.
@@ -93,7 +96,20 @@ def values(
         >>> values(rows, "linear/vae", "dto"), values(rows, "linear/vae", "dto", "active"), values(rows, "other", "dto")
         ({3: nan}, {3: 0.0}, {})
     """
-    return dict(_entries(rows, run, measure, field, beta, place))
+    return by_seed(_entries(rows, run, measure, field, beta, place), f"{measure!r} in the run {run!r}")
+
+
+def by_seed(entries: Iterable[tuple[Any, Any]], what: str) -> dict[Any, Any]:
+    """Entries by seed, or by what else pairs them, ascending; two of a seed are refused, and `what` names them."""
+    found = {}
+    for seed, entry in entries:
+        if seed in found:
+            raise AxiswiseError(
+                f"Expected one row for each seed. Got two of {what} with seed {seed}; choose rows by β, or by what "
+                "else distinguishes them."
+            )
+        found[seed] = entry
+    return dict(sorted(found.items(), key=lambda item: item[0]))
 
 
 def column(
@@ -126,3 +142,32 @@ def _entries(
     for row in sorted(rows.get(run, ()), key=lambda row: row["seed"]):
         if row["measure"] == measure and (beta is None or row["hyperparameters"].get("beta") == beta):
             yield row["seed"], number(row, field, place)
+
+
+def by_settings(
+    rows: Iterable[Mapping[str, Any]], measure: str, settings: Sequence[str], field: str | None = None
+) -> dict[tuple[Any, ...], dict[Any, float]]:
+    """As `axiswise.statistics.grouped`, by settings and seed; empty if nothing was measured: the run was skipped.
+
+    Example:
+        >>> by_settings([], "terms", ["beta"])
+        {}
+    """
+    own = [row for row in rows if row["measure"] == measure]
+    return grouped(own, measure, settings, detail=field) if own else {}
+
+
+def combined(how: Callable[..., Any], *groups: Mapping[Any, float]) -> dict[Any, Any]:
+    """A function of several quantities, seed by seed; a seed that one of them lacks is NaN to it there.
+
+    Example:
+        >>> combined(lambda gap, kl: gap / kl, {1: 3.0, 0: 1.0}, {0: 2.0})
+        {0: 0.5, 1: nan}
+    """
+    seeds = sorted(set().union(*groups))
+    return {seed: how(*(group.get(seed, math.nan) for group in groups)) for seed in seeds}
+
+
+def difference(first: Mapping[Any, float], second: Mapping[Any, float]) -> Interval:
+    """Mean difference of two quantities, paired by seed; pairs with a value missing are counted as left out."""
+    return compare_paired(first, second).difference

@@ -1,5 +1,6 @@
 """Measures get what they need by name; rows hold what was measured, of which member, or the reason why not."""
 
+import re
 from functools import partial
 from typing import NamedTuple
 
@@ -9,11 +10,13 @@ import pytest
 import torch
 
 from axiswise import data, evaluate, geometry, grid, models, objectives, optimizers, scores, train
+from axiswise.distributions import Anisotropic, Bernoulli, StudentT
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation import each, kl, loss, reconstruction
-from axiswise.evaluation._quantities import AVAILABLE
-from axiswise.population import Member
-from axiswise.records import read_rows
+from axiswise.evaluation._quantities import QUANTITIES
+from axiswise.population import Member, Population
+from axiswise.records import read_rows, read_tensors
+from axiswise.shapes import Float
 
 SQUARE = data.synth_linear(samples=400)
 
@@ -57,7 +60,7 @@ def test_every_available_quantity_is_what_its_name_says(population):
         return codes.mean(dim=(1, 2))
 
     evaluate(population, SQUARE, [everything], points=100)
-    assert set(quantities) == set(AVAILABLE)
+    assert set(quantities) == set(QUANTITIES)
     x, codes = quantities["x"], quantities["codes"]
     assert x.shape == (100, 3)
     assert quantities["factors"].shape == (100, 2)
@@ -83,6 +86,11 @@ def test_every_available_quantity_is_what_its_name_says(population):
     assert 0.8 < standardised.std().item() < 1.2
 
 
+def test_the_documentation_of_evaluate_lists_every_quantity():
+    listed = evaluate.__doc__.partition("quantities it needs, of:")[2].partition("Each is computed once")[0]
+    assert re.findall(r"`(\w+)`", listed) == list(QUANTITIES)
+
+
 def test_rows_go_straight_into_a_data_frame(population):
     measures = [scores.mig, geometry.dto, geometry.polarization, loss, reconstruction, kl]
     frame = pandas.DataFrame(evaluate(population, SQUARE, measures, points=200))
@@ -99,6 +107,15 @@ def test_values_do_not_depend_on_the_other_members(population):
     for measure in (scores.mig, geometry.dto):
         together = evaluate(population, SQUARE, [measure], points=200)[3]["value"]
         assert evaluate(alone, SQUARE, [measure], points=200)[0]["value"] == pytest.approx(together, rel=1e-4, abs=1e-6)
+
+
+def test_measures_that_draw_do_not_depend_on_the_other_members(population):
+    drawing = [geometry.elbo, geometry.log_likelihood, geometry.mie, geometry.deterministic_elbo]
+    drawing += [geometry.overlap, geometry.aggregate_mmd, scores.factor_vae, scores.beta_vae, scores.sap]
+    together = evaluate(population, SQUARE, drawing, points=200)
+    last = evaluate(Population(population.trained[3:]), SQUARE, drawing, points=200)
+    assert [row["value"] for row in last] == pytest.approx([row["value"] for row in together[3::4]], rel=1e-4, abs=1e-6)
+    assert all(row["reason"] is None for row in last)
 
 
 def test_points_are_drawn_by_the_seed(population):
@@ -130,6 +147,65 @@ def test_a_metric_for_one_model_works_in_each(population):
     assert [row["measure"] for row in rows] == ["spread"] * 4
     direct = evaluate(population, SQUARE, [lambda codes: codes.flatten(1).std(1)], points=50)
     assert [row["value"] for row in rows] == pytest.approx([row["value"] for row in direct])
+
+
+def test_each_member_gets_its_own_share_of_every_quantity(population):
+    """A measure of one model in `each`, and the same of all members at once."""
+    quantities = {name for name in QUANTITIES if not name.startswith("decode")}
+    seen = []
+
+    def keep(x, factors, kinds, codes, samples, variance, kl, posterior, jacobians, gram, information, prior,
+             likelihood, beta, history):  # fmt: skip
+        seen.append({name: value for name, value in locals().items() if name in quantities})
+        return 0.0 if x.ndim == codes.ndim else codes.new_zeros(len(codes))
+
+    evaluate(population, SQUARE, [keep, each(keep)], points=20)
+    together, *alone = seen
+    assert set(together) == quantities
+    for row, own in enumerate(alone):
+        for name in ("x", "factors", "kinds", "prior", "likelihood"):
+            assert own[name] is together[name]
+        for name in ("codes", "samples", "variance", "kl", "jacobians", "gram", "information", "beta"):
+            assert torch.equal(own[name], together[name][row])
+        assert torch.equal(own["posterior"].log_variance, together["posterior"].log_variance[row])
+        assert np.array_equal(own["history"]["loss"], together["history"]["loss"][row])
+        with pytest.raises(NotDefined, match=r"the objective records no 'moon'"):
+            own["history"]["moon"]
+    assert len(alone) == 4
+
+
+def test_each_member_gets_the_prior_that_it_learned():
+    model = models.linear(3, 2, prior=Anisotropic((0.0, 1.0), learned=True))
+    members = grid(model=model, objective=objectives.BetaVAE(0.1), steps=20, seed=range(3))
+    trained = train(members, SQUARE)
+
+    def density(samples, prior):
+        return prior.log_density(samples).mean(-1)
+
+    rows = evaluate(trained, SQUARE, [density, each(density)], points=50)
+    values = [row["value"] for row in rows]
+    assert values[3:] == pytest.approx(values[:3], rel=1e-6)
+
+
+def test_a_measure_that_each_cannot_take_apart_is_refused(population):
+    def decodes(codes, decode_raw):
+        return 0.0
+
+    def alike(x, prior):
+        return 0.0
+
+    with pytest.raises(AxiswiseError, match=r"needs 'decode_raw' gets all members' latents at once"):
+        evaluate(population, SQUARE, [each(decodes)], points=50)
+    with pytest.raises(AxiswiseError, match=r"must need what differs between members. Got x, prior"):
+        evaluate(population, SQUARE, [each(alike)], points=50)
+
+
+def test_settings_of_a_measure_in_each_are_fixed_by_partial(population):
+    def power(history, exponent=1):
+        return float(history["loss"][-1]) ** exponent
+
+    rows = evaluate(population, SQUARE, [each(power), partial(each(power), exponent=2)], points=50)
+    assert [row["value"] for row in rows[4:]] == pytest.approx([row["value"] ** 2 for row in rows[:4]])
 
 
 def test_the_error_names_what_a_measure_may_need(population):
@@ -182,6 +258,87 @@ def test_what_members_share_is_not_divided_among_them(population):
     assert len(first["detail"]["entropies"]) == 4
     assert first["detail"]["entropies"] == second["detail"]["entropies"]
     assert len(first["detail"]["gaps"]) == 4
+
+
+def test_a_field_with_an_axis_of_members_is_divided_among_them(population):
+    class Result(NamedTuple):
+        score: Float[torch.Tensor, " p"]
+        largest: Float[torch.Tensor, " p"]
+        products: Float[torch.Tensor, "p p"]
+        everywhere: Float[torch.Tensor, " k"]
+
+    def compared(codes):
+        flat = codes.flatten(1)
+        return Result(flat.mean(1), flat.amax(1), flat @ flat.T, torch.arange(4.0))
+
+    rows = evaluate(population, SQUARE, [compared, lambda codes: codes.flatten(1).amax(1)], points=50)
+    details = [row["detail"] for row in rows[:4]]
+    assert [detail["largest"] for detail in details] == [row["value"] for row in rows[4:]]
+    assert [detail["products"][row] > 0 for row, detail in enumerate(details)] == [True] * 4
+    assert np.shape([detail["products"] for detail in details]) == (4, 4)
+    assert [detail["everywhere"] for detail in details] == [[0.0, 1.0, 2.0, 3.0]] * 4
+
+
+@pytest.mark.parametrize("images", [True, False], ids=["images", "vectors"])
+def test_what_is_stored_of_a_member_does_not_depend_on_the_others(images, tmp_path):
+    """Alone, among others and in another order; a Student-t prior's divergence is estimated at drawn samples.
+
+    Convolutional networks compute a member at a time on a CPU, so that nothing may differ; dense ones compute as one
+    stack, whose products may be summed in another order.
+    """
+    if images:
+        dataset = data.arrays(torch.rand(40, 1, 64, 64, generator=torch.Generator().manual_seed(0)))
+        model = models.conv64(latents=3, prior=StudentT(5.0), likelihood=Bernoulli())
+    else:
+        dataset, model = SQUARE, models.linear(3, 2, prior=StudentT(5.0))
+    members = grid(model=model, objective=objectives.BetaVAE(0.1), steps=3, batch=8, seed=[5, 9, 2])
+    trained = train(members, dataset).trained
+
+    def stored(order):
+        population, out = Population([trained[place] for place in order]), tmp_path / str(order)
+        evaluate(population, dataset, [scores.active_units], out=out)
+        names = ("reconstructions", "traversals") if images else ("codes",)
+        files = {name: read_tensors(out / "arrays" / f"{name}.safetensors", "axiswise-arrays-1") for name in names}
+        return {f"{name}/{key}": array for name, file in files.items() for key, array in file.arrays.items()}
+
+    together, shuffled = stored([0, 1, 2]), stored([2, 0, 1])
+    assert together.keys() == shuffled.keys()
+    alone = {name: array for place in range(3) for name, array in stored([place]).items()}
+    assert together.keys() == alone.keys()
+    for name, array in together.items():
+        for other in (alone[name], shuffled[name]):
+            if images:
+                np.testing.assert_array_equal(other, array, err_msg=name)
+            else:
+                np.testing.assert_allclose(other, array, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_quantities_do_not_depend_on_the_other_members():
+    """Every number of every quantity, alone and in another order; Student-t priors need the samples."""
+    members = grid(
+        model=models.mlp(6, 2, prior=StudentT(5.0)), objective=objectives.BetaVAE(0.1), steps=3, seed=[5, 9, 2]
+    )
+    dataset = data.synth_nonlinear(samples=100)
+    trained = train(members, dataset).trained
+
+    def found(order):
+        seen = {}
+
+        def keep(codes, samples, variance, kl, jacobians, gram, information, beta):
+            numbers = {name: value for name, value in locals().items() if name in QUANTITIES}
+            for row, place in enumerate(order):
+                seen[place] = {name: value[row] for name, value in numbers.items()}
+            return codes.mean(dim=(1, 2))
+
+        evaluate(Population([trained[place] for place in order]), dataset, [keep], points=50)
+        return seen
+
+    together, shuffled = found([0, 1, 2]), found([2, 0, 1])
+    for place in range(3):
+        for other in (found([place])[place], shuffled[place]):
+            for name, value in together[place].items():
+                # Stacked products may be summed in another order than a single member's.
+                np.testing.assert_allclose(other[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def test_products_take_the_place_of_jacobians_and_cut_what_is_taken_at_the_same_points(population, monkeypatch):

@@ -18,6 +18,7 @@ from axiswise.models import conv64, linear, mlp
 from axiswise.optimizers import AdaGrad, Adam
 from axiswise.schedules import Cosine, Linear
 from axiswise.objectives import DIPVAE, BetaVAE, DeterministicELBO
+from axiswise.statistics import compare_paired
 """
 
 EXPECTED = {
@@ -38,6 +39,10 @@ EXPECTED = {
     "mlp(3, 2, activation=None)": "`activation` must be one of torch.nn's ELU, GELU, LeakyReLU, ReLU, SiLU, Softplus, "
     "Tanh. Got None.",
     "conv64(channels=1.0)": "`channels` of conv64 must be a whole number of at least 1. Got 1.0.",
+    "compare_paired([1.0, 2.0], {0: 1.0})": "`a` must be values by seed, which say what is paired. Got list; take them "
+    "from `grouped`, or use `compare` for groups that are not matched.",
+    "compare_paired({0: 1.0}, (1.0,))": "`b` must be values by seed, which say what is paired. Got tuple; take them "
+    "from `grouped`, or use `compare` for groups that are not matched.",
     # And what is right, though the signature is stricter: whole numbers for floats, lists for tuples.
     "Gaussian(1)": None,
     "BetaVAE(Linear(0, 4, steps=10))": None,

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from axiswise.statistics import Interval, compare_paired, mean_interval
+from axiswise.statistics import Interval, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
-from axiswise_papers._tables import read_published, values
+from axiswise_papers._tables import by_seed, combined, difference, read_published, values
 from axiswise_papers.allen2024 import exact
 from axiswise_papers.allen2024.studies import (
     BENT_NOISES,
@@ -58,7 +58,7 @@ def judge_lvae(rows: Rows) -> Iterator[Finding]:
     yield below("distance of columns from ± those of PPCA, relative", _mean(columns), 0.05)
     yield below("|log| of posterior variances over σ²/λ", _mean(variances), 0.05)
     yield above("ELBO less the maximal log-likelihood, nats", _mean(gap), -0.01)
-    yield below("distance of columns, less that with a full covariance", _difference(columns, free), 0.0)
+    yield below("distance of columns, less that with a full covariance", difference(columns, free), 0.0)
 
 
 def judge_ident(rows: Rows) -> Iterator[Finding]:
@@ -69,10 +69,10 @@ def judge_ident(rows: Rows) -> Iterator[Finding]:
     ceiling = ceiling_of("distinct")
     yield below("distinct s: distance of columns from ± s_i u_i, relative", _mean(columns["distinct"]), 0.1)
     yield above(f"distinct s: |corr| with Vᵀz, of {ceiling:.3f}", _mean(turned["distinct"]), ceiling - 0.02)
-    yield above("distinct s: that less |corr| with z", _difference(turned["distinct"], sources["distinct"]), 0.0)
+    yield above("distinct s: that less |corr| with z", difference(turned["distinct"], sources["distinct"]), 0.0)
     yield above(f"V = I: |corr| with z, of {ceiling:.3f}", _mean(sources["untwisted"]), ceiling - 0.02)
     yield above(
-        "equal s: distance of columns, more than distinct", _difference(columns["equal"], columns["distinct"]), 0.0
+        "equal s: distance of columns, more than distinct", difference(columns["equal"], columns["distinct"]), 0.0
     )
     level = ceiling_of("equal")
     yield below(f"equal s: |corr| with Vᵀz, of {level:.3f}", _mean(turned["equal"]), level - 0.02)
@@ -83,7 +83,7 @@ def judge_bent_ident(rows: Rows) -> Iterator[Finding]:
     """A bent map with orthogonal columns, as the noise falls."""
     found = [values(rows, f"bent/straight-{noise}", "turned_recovery") for noise in BENT_NOISES]
     for more, less, wide, narrow in zip(BENT_NOISES, BENT_NOISES[1:], found, found[1:], strict=False):
-        yield above(f"|corr| with z at σ = {less}, less that at {more}", _difference(narrow, wide), 0.0)
+        yield above(f"|corr| with z at σ = {less}, less that at {more}", difference(narrow, wide), 0.0)
     yield above(f"|corr| with z at σ = {BENT_NOISES[-1]}", _mean(found[-1]), 0.95)
 
 
@@ -92,8 +92,8 @@ def judge_necessity(rows: Rows) -> Iterator[Finding]:
     turned = values(rows, "bent/turned", "turned_recovery", "turned")
     sources = values(rows, "bent/turned", "turned_recovery")
     straight = values(rows, f"bent/straight-{BENT_NOISES[0]}", "turned_recovery")
-    yield above("f = g∘R: |corr| with Rz, less that with z", _difference(turned, sources), 0.0)
-    yield above("|corr| with Rz, less that with z for f = g", _difference(turned, straight), -0.02)
+    yield above("f = g∘R: |corr| with Rz, less that with z", difference(turned, sources), 0.0)
+    yield above("|corr| with Rz, less that with z for f = g", difference(turned, straight), -0.02)
 
 
 def judge_detelbo(rows: Rows) -> Iterator[Finding]:
@@ -101,13 +101,13 @@ def judge_detelbo(rows: Rows) -> Iterator[Finding]:
     shares = []
     for noise in BENT_NOISES:
         gap, kl = (values(rows, f"bent/straight-{noise}", SAMPLED, part) for part in ("gap", "kl"))
-        shares.append({seed: abs(gap[seed]) / kl.get(seed, math.nan) for seed in gap})
+        shares.append(combined(lambda gap, kl: abs(gap) / kl, gap, kl))
         yield below(f"|deterministic − sampled ELBO| / KL at σ = {noise}", _mean(shares[-1]), SHARE)
-    yield below(f"that at σ = {BENT_NOISES[-1]}, less at {BENT_NOISES[0]}", _difference(shares[-1], shares[0]), 0.0)
+    yield below(f"that at σ = {BENT_NOISES[-1]}, less at {BENT_NOISES[0]}", difference(shares[-1], shares[0]), 0.0)
     wide = f"bent/straight-{BENT_NOISES[0]}"
     kl = values(rows, wide, SAMPLED, "kl")
     ours, usual = (values(rows, run, SAMPLED, "sampled") for run in ("bent/deterministic", wide))
-    lost = {seed: (ours[seed] - usual.get(seed, math.nan)) / kl.get(seed, math.nan) for seed in ours}
+    lost = combined(lambda ours, usual, kl: (ours - usual) / kl, ours, usual, kl)
     yield above("sampled ELBO of models trained by it, less of those by sampling, / KL", _mean(lost), -SHARE)
 
 
@@ -118,7 +118,7 @@ def judge_sigma(rows: Rows) -> Iterator[Finding]:
         yield below(f"|log| of variances over those of the law, σ = {noise}", _mean(law), 0.2)
     diagonal = values(rows, f"bent/straight-{BENT_NOISES[0]}", "encoder_law", "off_diagonal")
     full = values(rows, "bent/full", "encoder_law", "off_diagonal")
-    yield below("off-diagonal share of DᵀD, less that with a full covariance", _difference(diagonal, full), 0.0)
+    yield below("off-diagonal share of DᵀD, less that with a full covariance", difference(diagonal, full), 0.0)
 
 
 def judge_linear_sigma(rows: Rows) -> Iterator[Finding]:
@@ -126,16 +126,16 @@ def judge_linear_sigma(rows: Rows) -> Iterator[Finding]:
     law = values(rows, "linear/distinct", "encoder_law")
     diagonal, full = (values(rows, f"linear/{name}", "encoder_law", "off_diagonal") for name in ("distinct", "full"))
     yield below("linear: |log| of variances over those of the law", _mean(law), 0.05)
-    yield below("linear: off-diagonal share, less that with a full covariance", _difference(diagonal, full), 0.0)
+    yield below("linear: off-diagonal share, less that with a full covariance", difference(diagonal, full), 0.0)
 
 
 def judge_linear_localpca(rows: Rows) -> Iterator[Finding]:
     """On linear data the two objectives coincide, term by term."""
-    terms = [
-        {row["seed"]: np.array(row["detail"].get(part), dtype=float) for row in _rows(rows, "linear/distinct")}
-        for part in ("vae", "ppca")
-    ]
-    apart = {seed: float(np.abs(terms[0][seed] - terms[1][seed]).max()) for seed in terms[0]}
+    details = by_seed(((row["seed"], row["detail"]) for row in _rows(rows, "linear/distinct")), "terms")
+    terms = {
+        seed: [np.array(detail.get(part), dtype=float) for part in ("vae", "ppca")] for seed, detail in details.items()
+    }
+    apart = {seed: float(np.abs(vae - ppca).max()) for seed, (vae, ppca) in terms.items()}
     total = values(rows, "linear/distinct", "side_by_side")
     yield below("linear VAE and PPCA: largest difference of a term, nats", _mean(apart), 0.05)
     yield above("linear VAE less PPCA, nats", _mean(total), -0.01)
@@ -147,7 +147,7 @@ def judge_bent_localpca(rows: Rows) -> Iterator[Finding]:
         run = f"bent/straight-{noise}"
         local, constant = (values(rows, run, "side_by_side", law) for law in ("local_law", "constant_law"))
         yield above(f"VAE less PPCA at σ = {noise}, nats", _mean(values(rows, run, "side_by_side")), 0.0)
-        yield below(f"deviation from (8), less that with a constant D, σ = {noise}", _difference(local, constant), 0.0)
+        yield below(f"deviation from (8), less that with a constant D, σ = {noise}", difference(local, constant), 0.0)
 
 
 def judge_thm3(rows: Rows) -> Iterator[Finding]:
@@ -170,13 +170,13 @@ def judge_fig2(rows: Rows) -> Iterator[Finding]:
     )
     for low, high in ((0.55, 2.2), (2.2, 3.8), (3.8, 60.0)):
         what = f"distance from points at β = {high:g}, less at {low:g}"
-        yield above(what, _difference(point[high], point[low]), 0.0, published=_place(high))
+        yield above(what, difference(point[high], point[low]), 0.0, published=_place(high))
     for low, high in ((0.55, 2.2), (2.2, 3.8)):
         what = f"distance from circles' centres at β = {high:g}, less at {low:g}"
-        yield below(what, _difference(centre[high], centre[low]), 0.0, published=_place(high))
-    fewer = _difference(count[3.8], count[0.55])
+        yield below(what, difference(centre[high], centre[low]), 0.0, published=_place(high))
+    fewer = difference(count[3.8], count[0.55])
     yield below("distinct reconstructions at β = 3.8, less at 0.55", fewer, 0.0, published=_place(3.8))
-    nearer = _difference(centre[12.0], point[12.0])
+    nearer = difference(centre[12.0], point[12.0])
     between = "circles map to their centres before 60 (Figure 2, caption)"
     yield below("at β = 12, distance from centres less from points", nearer, 0.0, published=between)
     yield below("distinct reconstructions at β = 60", _mean(count[60.0]), 1.5, published=_place(60.0))
@@ -189,18 +189,18 @@ def judge_cor31(rows: Rows) -> Iterator[Finding]:
         run = f"collapse/{name}"
         for beta in COLLAPSE_BETAS:
             found, expected = (values(rows, run, "active_units", part, beta=beta) for part in (None, "expected"))
-            off = {seed: abs(found[seed] - expected.get(seed, math.nan)) for seed in found}
+            off = combined(lambda found, expected: abs(found - expected), found, expected)
             yield below(f"{name}, β = {beta:g}: active latents, off from #(λ > βσ²)", _mean(off), 0.5)
         before, after = (values(rows, run, "active_units", "total", beta=beta) for beta in COLLAPSE_BETAS[-2:])
         what = f"{name}: KL at β = {COLLAPSE_BETAS[-2]:g}, less at {COLLAPSE_BETAS[-1]:g}"
-        yield above(what, _difference(before, after), 0.0)
+        yield above(what, difference(before, after), 0.0)
 
 
 def judge_plateau(rows: Rows) -> Iterator[Finding]:
     """Slopes at the codes of data against slopes between them, with few and with many data."""
     few, many = (values(rows, f"plateau/{name}", "slopes") for name in ("few", "many"))
     yield below("six points: log slope at codes over slope between", _mean(few), 0.0)
-    yield below("that less the same of sixty points", _difference(few, many), 0.0)
+    yield below("that less the same of sixty points", difference(few, many), 0.0)
 
 
 def ceiling_of(spectrum: str) -> float:
@@ -216,15 +216,14 @@ def ceiling_of(spectrum: str) -> float:
 
 def path_distances(rows: Rows, first: str, second: str) -> dict[int, dict[int, float]]:
     """Largest difference of the outputs of two runs, relative to the largest number, by steps and seed."""
-    outputs = {
-        run: {(row["steps"], row["seed"]): row["detail"].get("numbers") for row in rows.get(run, ())}
+    outputs = [
+        by_seed((((row["steps"], row["seed"]), row["detail"].get("numbers")) for row in rows.get(run, ())), repr(run))
         for run in (first, second)
-    }
+    ]
     found: dict[int, dict[int, float]] = {}
-    for (steps, seed), numbers in outputs[first].items():
-        other = outputs[second].get((steps, seed))
-        known = numbers is not None and other is not None
-        one, two = np.array(numbers, dtype=float), np.array(other, dtype=float)
+    for steps, seed in sorted({*outputs[0], *outputs[1]}):
+        one, two = (np.array(own.get((steps, seed)), dtype=float) for own in outputs)
+        known = one.ndim > 0 and two.ndim > 0  # not those of a member that is missing or diverged
         found.setdefault(steps, {})[seed] = float(np.abs(one - two).max() / np.abs(two).max()) if known else math.nan
     return found or {0: {}}
 
@@ -235,10 +234,6 @@ def _rows(rows: Rows, run: str, measure: str = "side_by_side") -> Iterable[Mappi
 
 def _mean(values: Values) -> Interval:
     return mean_interval(values.values())
-
-
-def _difference(first: Values, second: Values) -> Interval:
-    return compare_paired(first, second).difference
 
 
 def _place(beta: float) -> str:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, WIDTH, picture
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
-from axiswise_papers._tables import column, read_study
+from axiswise_papers._tables import column, combined, read_study, values
 from axiswise_papers.allen2024.claims import SAMPLED, ceiling_of, path_distances, published
 from axiswise_papers.allen2024.studies import BENT_NOISES, COLLAPSE_BETAS, COLLAPSE_VALUES, PLATEAUS
 
@@ -105,8 +105,8 @@ def _bent(rows: Rows) -> Figure:
     for place, run in enumerate(straight):
         _dots(second, place - 0.13, column(rows, run, "side_by_side", "local_law"), ACCENT)
         _dots(second, place + 0.13, column(rows, run, "side_by_side", "constant_law"), WARM)
-        gap, kl = (column(rows, run, SAMPLED, part) for part in ("gap", "kl"))
-        _dots(fourth, place, [100 * one / two for one, two in zip(gap, kl, strict=True)], ACCENT)
+        gap, kl = (values(rows, run, SAMPLED, part) for part in ("gap", "kl"))
+        _dots(fourth, place, list(combined(lambda gap, kl: 100 * gap / kl, gap, kl).values()), ACCENT)
     second.set_xticks(range(3), labels)
     second.set_title("|log| of posterior variances over those of eq 8")
     _legend(second, {"D at each point": ACCENT, "constant D": WARM})

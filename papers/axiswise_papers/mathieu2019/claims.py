@@ -9,14 +9,15 @@ place, which is its finding.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import sub
 from typing import Any
 
 import numpy as np
 
 from axiswise.evaluation import name_of
-from axiswise.statistics import Interval, bootstrap, compare, compare_paired, mean_interval
+from axiswise.statistics import Interval, bootstrap, compare, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
-from axiswise_papers._tables import number, read_published, values
+from axiswise_papers._tables import by_settings, combined, difference, read_published, values
 from axiswise_papers.mathieu2019 import exact
 from axiswise_papers.mathieu2019.measures import BATCHES
 from axiswise_papers.mathieu2019.studies import (
@@ -65,7 +66,7 @@ def judge_objective(rows: Rows) -> Iterator[Finding]:
     }
     for name, (measure, field) in own.items():
         with_it, without = (values(rows, f"divergences/{run}", measure, field) for run in (name, "none"))
-        yield below(f"{name}: its own divergence with α, less without", _difference(with_it, without), 0.0)
+        yield below(f"{name}: its own divergence with α, less without", difference(with_it, without), 0.0)
     summed, averaged = (
         values(rows, f"divergences/inclusive-{form}", "overlap", "inclusive") for form in ("sum", "mean")
     )
@@ -73,7 +74,7 @@ def judge_objective(rows: Rows) -> Iterator[Finding]:
     low, high = ENTROPY_BETAS
     ours, usual = "entropy/entropy-regularised", "entropy/beta-vae"
     less, more = (values(rows, ours, "overlap", beta=beta) for beta in (high, low))
-    yield below(f"L_H: I(x; z) at β = {high:g}, less at {low:g}", _difference(less, more), 0.0)
+    yield below(f"L_H: I(x; z) at β = {high:g}, less at {low:g}", difference(less, more), 0.0)
     for what, measure, field, shift in (
         ("I(x; z)", "overlap", None, 0.0),
         ("reconstruction", "elbo", "reconstruction", 0.0),
@@ -94,7 +95,7 @@ def judge_figure_3(rows: Rows) -> Iterator[Finding]:
     yield _worst(
         below(
             f"overlap grows: I(x; z) at β = {high:g} less at {low:g}, α = {alpha:g}",
-            _difference(information.get((alpha, high), {}), information.get((alpha, low), {})),
+            difference(information.get((alpha, high), {}), information.get((alpha, low), {})),
             0.0,
         )
         for alpha in ALPHAS
@@ -102,14 +103,14 @@ def judge_figure_3(rows: Rows) -> Iterator[Finding]:
     yield _worst(
         below(
             f"α improves the match: KL(p ‖ q) at α = {strong:g} less at 0, β = {beta:g}",
-            _difference(inclusive.get((strong, beta), {}), inclusive.get((0.0, beta), {})),
+            difference(inclusive.get((strong, beta), {}), inclusive.get((0.0, beta), {})),
             0.0,
         )
         for beta in BETAS
     )
     yield above(
         f"too large a β worsens it: KL(p ‖ q) at β = {high:g} less at {best:g}, α = 0",
-        _difference(inclusive.get((0.0, high), {}), inclusive.get((0.0, best), {})),
+        difference(inclusive.get((0.0, high), {}), inclusive.get((0.0, best), {})),
         0.0,
     )
     yield _worst(
@@ -131,9 +132,9 @@ def judge_appendix_c(rows: Rows) -> Iterator[Finding]:
         found = [values(rows, run, "batch_estimates", "entropy", beta=beta, place=b) for b in range(len(BATCHES))]
         for (small, first), (large, second) in pairwise(zip(BATCHES, found, strict=True)):
             what = f"EĤ at B = {large} less at {small}, β = {beta:g}"
-            falls.append(below(what, _difference(second, first), 0.0))
+            falls.append(below(what, difference(second, first), 0.0))
         for batch, estimate in zip(BATCHES, found, strict=True):
-            biased.append(above(f"EĤ less H at B = {batch}, β = {beta:g}", _difference(estimate, truth), 0.0))
+            biased.append(above(f"EĤ less H at B = {batch}, β = {beta:g}", difference(estimate, truth), 0.0))
     yield _worst(falls)
     yield _worst(biased)
     yield _worst(
@@ -151,8 +152,8 @@ def judge_appendix_c(rows: Rows) -> Iterator[Finding]:
     ceilings = {beta: values(rows, run, "batch_estimates", "ceiling", beta=beta) for beta in ESTIMATOR_BETAS}
     near = values(rows, run, "batch_estimates", "entropy", beta=few, place=0)
     far = values(rows, run, "batch_estimates", "entropy", beta=much, place=1)
-    yield below(f"hardly any overlap: ceiling less EĤ, B = {BATCHES[0]}", _difference(ceilings[few], near), 0.05)
-    yield above(f"much overlap: ceiling less EĤ, B = {BATCHES[1]} = n / 128", _difference(ceilings[much], far), 1.0)
+    yield below(f"hardly any overlap: ceiling less EĤ, B = {BATCHES[0]}", difference(ceilings[few], near), 0.05)
+    yield above(f"much overlap: ceiling less EĤ, B = {BATCHES[1]} = n / 128", difference(ceilings[much], far), 1.0)
 
 
 def judge_discussion(rows: Rows) -> Iterator[Finding]:
@@ -164,9 +165,9 @@ def judge_discussion(rows: Rows) -> Iterator[Finding]:
         values(rows, "one-variance/unequal", "latent_information", "correlation", place=(0, source))
         for source in (0, 1)
     ]
-    yield above("wide latent: |corr| with the strong source less with the weak", _difference(*related), 0.0)
+    yield above("wide latent: |corr| with the strong source less with the weak", difference(*related), 0.0)
     ours, control = (values(rows, f"{kind}/equal", "latent_information") for kind in ("one-variance", "diagonal"))
-    yield above("equal sources: the difference, less with diagonal posteriors", _difference(ours, control), 0.0)
+    yield above("equal sources: the difference, less with diagonal posteriors", difference(ours, control), 0.0)
 
 
 def judge_nogain(rows: Rows) -> Iterator[Finding]:
@@ -177,7 +178,7 @@ def judge_nogain(rows: Rows) -> Iterator[Finding]:
     yield _worst(
         below(
             f"FactorVAE score at β = {beta:g} less at {first:g}",
-            _difference(values(rows, run, "factor_vae", beta=beta), plain),
+            difference(values(rows, run, "factor_vae", beta=beta), plain),
             GAIN,
             published="no gains from β > 1 (section 4.1)",
         )
@@ -212,14 +213,14 @@ def judge_figure_2_bottom(rows: Rows) -> Iterator[Finding]:
     lowest, middle, largest = DEGREES[0], 5.0, DEGREES[-1]
     place = "Figure 2, bottom; section 6.1"
     for what, found, judged in (
-        (f"score at ν = {middle:g} less at {largest:g}", _difference(score[middle], score[largest]), above),
-        (f"score at ν = {middle:g} less the Gaussian's", _difference(score[middle], gaussian), above),
-        (f"score at ν = {lowest:g} less at {middle:g}", _difference(score[lowest], score[middle]), below),
-        (f"score at ν = {lowest:g} less the Gaussian's", _difference(score[lowest], gaussian), above),
+        (f"score at ν = {middle:g} less at {largest:g}", difference(score[middle], score[largest]), above),
+        (f"score at ν = {middle:g} less the Gaussian's", difference(score[middle], gaussian), above),
+        (f"score at ν = {lowest:g} less at {middle:g}", difference(score[lowest], score[middle]), below),
+        (f"score at ν = {lowest:g} less the Gaussian's", difference(score[lowest], gaussian), above),
     ):
         yield judged(what, found, 0.0, published=place)
     ours, plain = (values(rows, run, "reconstruction") for run in (names[middle], "sprites/gaussian"))
-    penalty = {seed: value / plain.get(seed, math.nan) - 1.0 for seed, value in ours.items()}
+    penalty = combined(lambda ours, plain: ours / plain - 1.0, ours, plain)
     yield below(
         f"reconstruction loss at ν = {middle:g} over the Gaussian's, − 1", _mean(penalty), MINOR, published=place
     )
@@ -245,17 +246,17 @@ def _sparse_findings(rows: Rows, group: str, plain: str, sparse: str, where: str
     off, on = (_average(hoyer[run], positive, SPARSITY_BETAS) for run in (plain, sparse))
     without = _average(hoyer[sparse], (0.0,), SPARSITY_BETAS)
     place = "Figure 4, left"
-    yield above(f"{where}: Hoyer at γ = 0.9 less at 0, α > 0", _difference(on, off), 0.0, published=place)
-    yield above(f"{where}: Hoyer at α > 0 less at 0, γ = 0.9", _difference(on, without), 0.0, published=place)
+    yield above(f"{where}: Hoyer at γ = 0.9 less at 0, α > 0", difference(on, off), 0.0, published=place)
+    yield above(f"{where}: Hoyer at α > 0 less at 0, γ = 0.9", difference(on, without), 0.0, published=place)
     near, far = (_average(mmd[run], positive, SPARSITY_BETAS) for run in (plain, sparse))
-    yield below(f"{where}: MMD at γ = 0 less at 0.9, α > 0", _difference(near, far), 0.0, published="Figure 4, right")
+    yield below(f"{where}: MMD at γ = 0 less at 0.9, α > 0", difference(near, far), 0.0, published="Figure 4, right")
     everywhere = SPARSITY_ALPHAS
-    by_beta = _less(_average(fit[sparse], everywhere, (high,)), _average(fit[sparse], everywhere, (low,)))
-    by_gamma = _less(_average(fit[sparse], everywhere, (low,)), _average(fit[plain], everywhere, (low,)))
-    by_alpha = _less(_average(fit[sparse], positive[-1:], (low,)), _average(fit[sparse], (0.0,), (low,)))
+    by_beta = combined(sub, _average(fit[sparse], everywhere, (high,)), _average(fit[sparse], everywhere, (low,)))
+    by_gamma = combined(sub, _average(fit[sparse], everywhere, (low,)), _average(fit[plain], everywhere, (low,)))
+    by_alpha = combined(sub, _average(fit[sparse], positive[-1:], (low,)), _average(fit[sparse], (0.0,), (low,)))
     for what, cost in (("γ", by_gamma), ("α", by_alpha)):
         statement = f"{where}: reconstruction that {what} costs, less that β does"
-        yield below(statement, _difference(cost, by_beta), 0.0, published="Figure 4, centre")
+        yield below(statement, difference(cost, by_beta), 0.0, published="Figure 4, centre")
 
 
 def gains(rows: Rows, first: str, second: str) -> dict[int, float]:
@@ -270,8 +271,8 @@ def gains(rows: Rows, first: str, second: str) -> dict[int, float]:
     """
     curves = [_curves(rows, run) for run in (first, second)]
     found = {}
-    for seed, points in curves[0].items():
-        other = sorted(curves[1].get(seed, ()))
+    for seed in sorted(set().union(*curves)):
+        points, other = curves[0].get(seed, []), sorted(curves[1].get(seed, ()))
         if not other:
             found[seed] = math.nan
             continue
@@ -284,14 +285,11 @@ def gains(rows: Rows, first: str, second: str) -> dict[int, float]:
 
 def _curves(rows: Rows, run: str) -> dict[int, list[tuple[float, float]]]:
     """Reconstruction loss and score at every β, by seed; those with a value missing are left out."""
-    table: dict[tuple[int, float], dict[str, float]] = {}
-    for row in rows.get(run, ()):
-        if row["measure"] in ("reconstruction", "factor_vae") and row["value"] is not None:
-            table.setdefault((row["seed"], row["hyperparameters"]["beta"]), {})[row["measure"]] = row["value"]
+    loss, score = (by_settings(rows.get(run, ()), name, ("beta",)) for name in ("reconstruction", "factor_vae"))
     found: dict[int, list[tuple[float, float]]] = {}
-    for (seed, _), point in table.items():
-        if len(point) == 2:
-            found.setdefault(seed, []).append((point["reconstruction"], point["factor_vae"]))
+    for beta, own in score.items():
+        for seed, point in combined(lambda *point: point, loss.get(beta, {}), own).items():
+            found.setdefault(seed, []).extend([point] if all(map(math.isfinite, point)) else [])
     return found
 
 
@@ -304,12 +302,7 @@ def cells(
         >>> cells([{"measure": "kl", "value": 2.0, "seed": 0, "hyperparameters": {"alpha": 0.0, "beta": 1.0}}], "kl")
         {(0.0, 1.0): {0: 2.0}}
     """
-    found: dict[tuple[float, float], dict[int, float]] = {}
-    for row in rows:
-        if row["measure"] == measure:
-            cell = (row["hyperparameters"]["alpha"], row["hyperparameters"]["beta"])
-            found.setdefault(cell, {})[row["seed"]] = number(row, field)
-    return dict(found)
+    return {(alpha, beta): own for (alpha, beta), own in by_settings(rows, measure, ("alpha", "beta"), field).items()}
 
 
 def _over_betas(rows: Rows, run: str, measure: str, betas: Sequence[float]) -> dict[int, float]:
@@ -323,18 +316,13 @@ def _average(found: Cells, alphas: Sequence[float], betas: Sequence[float]) -> d
 
 
 def _mean_of(parts: Sequence[Values]) -> dict[int, float]:
-    """Mean by seed, over seeds that all have."""
-    seeds = set.intersection(*(set(part) for part in parts)) if parts else set()
-    return {seed: float(np.mean([part[seed] for part in parts])) for seed in sorted(seeds)}
-
-
-def _less(first: Values, second: Values) -> dict[int, float]:
-    return {seed: first[seed] - second[seed] for seed in first if seed in second}
+    """Mean by seed; NaN for a seed that some lack."""
+    return combined(lambda *own: float(np.mean(own)), *parts)
 
 
 def _alike(what: str, first: Values, second: Values, bound: float) -> Iterator[Finding]:
     """Both ends of a difference that must be small."""
-    found = _difference(first, second)
+    found = difference(first, second)
     yield below(what, found, bound)
     yield above(what, found, -bound)
 
@@ -364,10 +352,6 @@ def _worst(findings: Iterable[Finding]) -> Finding:
 
 def _mean(values: Values) -> Interval:
     return mean_interval(list(values.values()))
-
-
-def _difference(first: Values, second: Values) -> Interval:
-    return compare_paired(dict(first), dict(second)).difference
 
 
 def _contrary() -> str:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import sub
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from axiswise.evaluation import name_of
 from axiswise.report.figures import ACCENT, KEY, MUTED, SEQUENCE, WIDTH, picture
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
-from axiswise_papers._tables import column, read_study
+from axiswise_papers._tables import column, combined, difference, read_study, values
 from axiswise_papers.mathieu2019.claims import cells
 from axiswise_papers.mathieu2019.measures import BATCHES, FRAME, densities
 from axiswise_papers.mathieu2019.studies import (
@@ -194,20 +195,20 @@ def _appendix_c(rows: Rows) -> Figure:
     run, titles = "estimator/pinwheel", ("hardly any overlap", "much overlap")
     points = next((row["points"] for row in rows.get(run, ())), 0)
     for axis, beta, title in zip(axes, ESTIMATOR_BETAS, titles, strict=False):
-        truth, ceiling = (column(rows, run, "batch_estimates", field, beta=beta) for field in (None, "ceiling"))
+        truth, ceiling = (values(rows, run, "batch_estimates", field, beta=beta) for field in (None, "ceiling"))
         estimates, negative = (
-            [column(rows, run, "batch_estimates", field, beta=beta, place=place) for place in range(len(BATCHES))]
+            [values(rows, run, "batch_estimates", field, beta=beta, place=place) for place in range(len(BATCHES))]
             for field in ("entropy", "negative")
         )
-        above = [[one - two for one, two in zip(own, truth, strict=True)] for own in estimates]
-        _band(axis, BATCHES, [_bounds(own) for own in above], ACCENT, "mean estimate EĤ")
-        level = mean_interval([one - two for one, two in zip(ceiling, truth, strict=True)]).estimate
+        above = [combined(sub, own, truth) for own in estimates]
+        _band(axis, BATCHES, [_bounds(own.values()) for own in above], ACCENT, "mean estimate EĤ")
+        level = difference(ceiling, truth).estimate
         if math.isfinite(level):
             axis.axhline(level, color=WARM, linewidth=1, linestyle="--", label="ceiling log n − E log q(z|x)")
         axis.set_ylim(bottom=0.0)
         axis.set(title=f"β = {beta:g}, {title}", ylabel="above the true entropy H, nats")
         colour = SEQUENCE(0.2 if beta == ESTIMATOR_BETAS[0] else 0.7)
-        _band(axes[2], BATCHES, [_bounds(own) for own in negative], colour, f"β = {beta:g}")
+        _band(axes[2], BATCHES, [_bounds(own.values()) for own in negative], colour, f"β = {beta:g}")
     for axis in axes:
         axis.set(xscale="log", xlabel=f"batch B, of n = {points:,}")
         axis.set_xticks(BATCHES, [str(batch) for batch in BATCHES])

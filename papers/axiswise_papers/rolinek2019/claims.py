@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from axiswise.geometry import haar_chance
-from axiswise.statistics import Interval, bootstrap_rows, compare_paired, mean_interval
+from axiswise.statistics import Interval, bootstrap_rows, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, agrees, below
-from axiswise_papers._tables import values
+from axiswise_papers._tables import combined, difference, values
 from axiswise_papers.rolinek2019 import exact
 from axiswise_papers.rolinek2019.studies import THRESHOLDS
 from axiswise_papers.rolinek2019.tables import (
@@ -78,7 +78,7 @@ def polarized(rows: Rows) -> Iterator[Finding]:
                 found = mean_interval(regime(field).values())
                 yield below(f"{name}: {words}", found, limit, published=f"{printed} (Definition 1)")
             low, high = (regime("active", threshold) for threshold in (min(THRESHOLDS), max(THRESHOLDS)))
-            more = compare_paired(high, low).difference
+            more = difference(high, low)
             yield below(f"{name}: active latents below {max(THRESHOLDS)} less those below {min(THRESHOLDS)}", more, 0.5)
             for threshold in THRESHOLDS:
                 share = values(rows, run, f"polarization(active_below={threshold})")
@@ -122,7 +122,7 @@ def table1(rows: Rows) -> Iterator[Finding]:
                 DOMINATES,
                 published=str(printed[task, each, "polarization"]),
             )
-        fewer = compare_paired(wide, share).difference
+        fewer = difference(wide, share)
         yield below(f"{TASKS[task]}: share with ten latents less that with {_latents(rows, task)}", fewer, 0.0)
 
 
@@ -140,7 +140,7 @@ def table2(rows: Rows) -> Iterator[Finding]:
                 cells = (printed[task, column, quantity] for column in (best, other))
                 yield rule(
                     f"{TASKS[task]}: {words} of {NAMES[best]} less that of {NAMES[other]}",
-                    compare_paired(*pair).difference,
+                    difference(*pair),
                     0.0,
                     published=" against ".join(f"{cell.mean:.2f}" for cell in cells) + " (Table 2)",
                 )
@@ -165,16 +165,10 @@ def table2(rows: Rows) -> Iterator[Finding]:
 def fig3(rows: Rows) -> Iterator[Finding]:
     """Correlation of DtO with Disent.: over all runs, as the figure shows it, and among runs of the same length."""
     lengths = {int(run.rpartition("-")[2]): run for run in rows if "epochs-" in run}
-    points: dict[str, tuple[list[float], list[float]]] = {"all lengths": ([], [])}
-    for length, run in sorted(lengths.items()):
-        score, distance = values(rows, run, "disentanglement"), distances(rows, run)
-        for where in ("all lengths", f"{length} epochs"):
-            columns = points.setdefault(where, ([], []))
-            columns[0].extend(distance.get(seed, math.nan) for seed in score)
-            columns[1].extend(score.values())
-    for where, (distance, score) in points.items():
-        found = correlation(distance, score)
-        yield below(f"{where}: correlation of DtO with Disent.", found, 0.0, published="a clear correlation (Fig. 3)")
+    found = {f"{length} epochs": distances_and_scores(rows, run) for length, run in sorted(lengths.items())}
+    for where, pairs in {"all lengths": [pair for own in found.values() for pair in own], **found}.items():
+        what = f"{where}: correlation of DtO with Disent."
+        yield below(what, correlation(pairs), 0.0, published="a clear correlation (Fig. 3)")
 
 
 def figs4(rows: Rows) -> Iterator[Finding]:
@@ -189,7 +183,7 @@ def figs4(rows: Rows) -> Iterator[Finding]:
         title = TASKS.get(task, "dSprites")
         yield above(
             f"{title}: DtO at β = {least:g} less that at {middle:g}",
-            compare_paired(at(least, "dto"), at(middle, "dto")).difference,
+            difference(at(least, "dto"), at(middle, "dto")),
             0.0,
             published="too small: negligible effect (9.1)",
         )
@@ -201,7 +195,7 @@ def figs4(rows: Rows) -> Iterator[Finding]:
             published="too large: fewer active latents than factors (9.1)",
         )
         for beta in (least, most):
-            gain = compare_paired(at(middle, "disentanglement"), at(beta, "disentanglement")).difference
+            gain = difference(at(middle, "disentanglement"), at(beta, "disentanglement"))
             yield above(f"{title}: Disent. at β = {middle:g} less that at {beta:g}", gain, 0.0, published="Fig. S4")
 
 
@@ -223,30 +217,35 @@ def tables4(rows: Rows) -> Iterator[Finding]:
                 published=str(cell),
             )
             if ratio != "1.0":
-                gain = compare_paired(ours, measured(rows, "linear/ratio-1.0", quantity)).difference
+                gain = difference(ours, measured(rows, "linear/ratio-1.0", quantity))
                 yield rule(f"{words} at ratio {ratio} less that at 1.0", gain, 0.0)
     turned, straight = (values(rows, f"linear/ratio-{ratio}", "axis_angle") for ratio in ("1.0", "1.5"))
     words, place = "degrees that squares of ratio 1.0 are turned by", "arbitrarily rotated (Fig. S5)"
     yield agrees(words, mean_interval(turned.values()), UNIFORM_MEAN, rounding=0.05, published=place)
     spread = mean_interval([abs(angle - UNIFORM_MEAN) for angle in turned.values()])
     yield agrees(f"{words}: mean distance from 22.5", spread, UNIFORM_SPREAD, rounding=0.05, published=place)
-    yield below("degrees at ratio 1.5 less those at 1.0", compare_paired(straight, turned).difference, 0.0)
+    yield below("degrees at ratio 1.5 less those at 1.0", difference(straight, turned), 0.0)
 
 
-def correlation(first: Sequence[float], second: Sequence[float]) -> Interval:
+def distances_and_scores(rows: Rows, run: str) -> list[tuple[float, float]]:
+    """DtO and Disent. of each seed of a run; NaN where one is missing."""
+    return list(combined(lambda *pair: pair, distances(rows, run), values(rows, run, "disentanglement")).values())
+
+
+def correlation(pairs: Sequence[tuple[float, float]]) -> Interval:
     """Pearson's correlation with its bootstrap interval; undefined of fewer than five points, or if one is missing.
 
     Example:
-        >>> found = correlation([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [5.0, 4.0, 3.5, 2.0, 0.5, 0.0])
-        >>> round(found.estimate, 2), found.high < 0, correlation([0.0, 1.0], [1.0, 0.0]).known
+        >>> found = correlation([(0.0, 5.0), (1.0, 4.0), (2.0, 3.5), (3.0, 2.0), (4.0, 0.5), (5.0, 0.0)])
+        >>> round(found.estimate, 2), found.high < 0, correlation([(0.0, 1.0), (1.0, 0.0)]).known
         (-0.99, True, 0)
     """
-    pairs = np.array([first, second], dtype=float).T.reshape(-1, 2)
-    known = pairs[np.isfinite(pairs).all(-1)]
+    table = np.array(pairs, dtype=float).reshape(-1, 2)
+    known = table[np.isfinite(table).all(-1)]
     if len(known) < FEW:
         return mean_interval([])
     found = bootstrap_rows((known[:, 0], known[:, 1]), _pearson)
-    return found._replace(left_out=len(pairs) - len(known))
+    return found._replace(left_out=len(table) - len(known))
 
 
 def _pearson(first: np.ndarray, second: np.ndarray) -> float:

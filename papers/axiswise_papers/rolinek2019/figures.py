@@ -17,14 +17,13 @@ from axiswise.report.figures import ACCENT, INK, KEY, MUTED, SEQUENCE, WIDTH, Pl
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
 from axiswise_papers._tables import drawing, read_study, values
-from axiswise_papers.rolinek2019.claims import FACTORS, MIDDLE, correlation
+from axiswise_papers.rolinek2019.claims import FACTORS, MIDDLE, correlation, distances_and_scores
 from axiswise_papers.rolinek2019.studies import COLUMNS, RATIOS, THRESHOLDS
 from axiswise_papers.rolinek2019.tables import (
     NAMES,
     TASKS,
     Printed,
     by_beta,
-    distances,
     document,
     measured,
     published,
@@ -169,15 +168,14 @@ def figure_3(rows: Rows) -> Figure:
     figure = Figure(figsize=(0.6 * WIDTH, 4.2), layout="constrained")
     axis: Any = figure.subplots()
     lengths = sorted((int(run.rpartition("-")[2]), run) for run in rows)
-    every: tuple[list[float], list[float]] = ([], [])
+    every: list[tuple[float, float]] = []
     for number, (length, run) in enumerate(lengths):
-        score, distance = values(rows, run, "disentanglement"), distances(rows, run)
-        pair = [distance.get(seed, math.nan) for seed in score], list(score.values())
-        for whole, part in zip(every, pair, strict=True):
-            whole.extend(part)
+        pairs = distances_and_scores(rows, run)
+        every += pairs
         colour = SEQUENCE(number / max(1, len(lengths) - 1))
-        axis.scatter(*pair, s=14, color=colour, label=f"{length} epochs, r = {correlation(*pair).estimate:.2f}")
-    axis.set(xlabel="DtO ↓", ylabel="Disent. ↑", title=f"all: r = {correlation(*every).estimate:.2f}")
+        label = f"{length} epochs, r = {correlation(pairs).estimate:.2f}"
+        axis.scatter(*np.reshape(pairs, (-1, 2)).T, s=14, color=colour, label=label)
+    axis.set(xlabel="DtO ↓", ylabel="Disent. ↑", title=f"all: r = {correlation(every).estimate:.2f}")
     axis.legend()
     return figure
 

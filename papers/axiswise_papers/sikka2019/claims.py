@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from axiswise.errors import AxiswiseError
-from axiswise.statistics import Interval, compare, grouped, mean_interval
+from axiswise.statistics import Interval, compare, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
-from axiswise_papers._tables import read_published
+from axiswise_papers._tables import by_settings, combined, difference, read_published
 from axiswise_papers.sikka2019 import exact
 
 SHORT = 0.03  # nats by which the objective of trained linear VAEs may fall short of the optimum, on average over seeds
@@ -48,11 +47,7 @@ def curve(rows: Sequence[Mapping[str, Any]], measure: str, field: str | None = N
         >>> curve(rows, "terms"), curve(rows, "other")
         ({1.0: {0: 2.0}}, {})
     """
-    try:
-        found = grouped(rows, measure, ("beta",), detail=field)
-    except AxiswiseError:  # no rows of that measure: a run that was skipped or failed
-        return {}
-    return {float(beta): values for (beta,), values in sorted(found.items())}
+    return {float(beta): values for (beta,), values in sorted(by_settings(rows, measure, ("beta",), field).items())}
 
 
 def prop1(rows: Rows) -> Iterator[Finding]:
@@ -60,26 +55,24 @@ def prop1(rows: Rows) -> Iterator[Finding]:
     for name, found in rows.items():
         objective, kl, best = (curve(found, "linear_terms", field) for field in (None, "kl", "best_objective"))
         slopes = {
-            (low, high): _combined(
-                lambda one, two, span=high - low: (two - one) / span, objective[low], objective[high]
-            )
+            (low, high): combined(lambda one, two, span=high - low: (two - one) / span, objective[low], objective[high])
             for low, high in pairwise(objective)
         }
         yield _falls(f"{name}: change of L* between neighbouring β", objective)
         # The slope is −KL, and KL falls, so that the mean slope between two β lies between −KL at either.
         yield _worst(
             f"{name}: mean slope of L* plus KL at the smaller β",
-            {_between(*pair): _difference(slope, _minus(kl[pair[0]])) for pair, slope in slopes.items()},
+            {_between(*pair): difference(slope, _minus(kl[pair[0]])) for pair, slope in slopes.items()},
             above,
             0.0,
         )
         yield _worst(
             f"{name}: mean slope of L* plus KL at the larger β",
-            {_between(*pair): _difference(slope, _minus(kl[pair[1]])) for pair, slope in slopes.items()},
+            {_between(*pair): difference(slope, _minus(kl[pair[1]])) for pair, slope in slopes.items()},
             below,
             0.0,
         )
-        short = {_at(beta): _difference(best[beta], objective[beta]) for beta in objective}
+        short = {_at(beta): difference(best[beta], objective[beta]) for beta in objective}
         yield _worst(f"{name}: what L* lacks of the closed form, nats", short, below, SHORT)
 
 
@@ -113,7 +106,7 @@ def fixed_decoder(rows: Rows) -> Iterator[Finding]:
             yield _peak(f"{name}: TIE at other β less that at 1", _negative(truth), others)
         elif decoder in ("halved", "doubled"):
             # By theory, computed before training, TIE is least at β = 2.63 for both; 3 is the nearest in the grid.
-            interval = _difference(truth.get(3.0, {}), truth.get(PEAK, {}))
+            interval = difference(truth.get(3.0, {}), truth.get(PEAK, {}))
             yield below(f"{name}: TIE at β = 3 less that at 1", interval, 0.0, published="least at 1 (section IV-A)")
 
 
@@ -172,7 +165,7 @@ def _interior(what: str, values: Curve) -> Iterator[Finding]:
     best = min(betas[1:-1], key=mean, default=math.nan)
     for end, words in ((min(betas, default=math.nan), "smallest"), (max(betas, default=math.nan), "largest")):
         pair = ({seed: values.get(beta, {}).get(seed, math.nan) for seed in testing} for beta in (best, end))
-        yield below(f"{what} at β = {best:g} less that at the {words}, {end:g}", _difference(*pair), 0.0)
+        yield below(f"{what} at β = {best:g} less that at the {words}, {end:g}", difference(*pair), 0.0)
 
 
 def _least(values: Curve) -> Curve:
@@ -188,13 +181,13 @@ def _least(values: Curve) -> Curve:
 
 def _falls(what: str, values: Curve) -> Finding:
     """That a quantity is less at each β than at the one before, paired by seed."""
-    changes = {_between(low, high): _difference(values[high], values[low]) for low, high in pairwise(values)}
+    changes = {_between(low, high): difference(values[high], values[low]) for low, high in pairwise(values)}
     return _worst(what, changes, below, 0.0)
 
 
 def _peak(what: str, values: Curve, others: Sequence[float]) -> Finding:
     """That a quantity is larger at β = 1 than at each of the others, paired by seed."""
-    gaps = {_at(beta): _difference(values.get(PEAK, {}), values[beta]) for beta in others}
+    gaps = {_at(beta): difference(values.get(PEAK, {}), values[beta]) for beta in others}
     return _worst(what, gaps, above, 0.0)
 
 
@@ -202,7 +195,7 @@ def _off(what: str, rows: Sequence[Mapping[str, Any]], field: str, limit: float)
     """That a quantity is near its closed form at every β."""
     found, best = curve(rows, "linear_terms", field), curve(rows, "linear_terms", f"best_{field}")
     off = {
-        _at(beta): mean_interval(_combined(lambda one, two: abs(one - two), found[beta], best[beta]).values())
+        _at(beta): mean_interval(combined(lambda one, two: abs(one - two), found[beta], best[beta]).values())
         for beta in found
     }
     return _worst(what, off, below, limit)
@@ -221,19 +214,6 @@ def _worst(what: str, intervals: Mapping[str, Interval], rule: Callable[..., Fin
 
     place = max(intervals, key=badness)
     return rule(f"{what}; worst {place}", intervals[place], bound)
-
-
-def _difference(first: Mapping[Any, float], second: Mapping[Any, float]) -> Interval:
-    """Mean difference of two quantities, paired by seed; pairs with a value missing are counted as left out."""
-    seeds = sorted(first.keys() | second.keys())
-    return mean_interval([first.get(seed, math.nan) - second.get(seed, math.nan) for seed in seeds])
-
-
-def _combined(
-    how: Callable[[float, float], float], first: Mapping[Any, float], second: Mapping[Any, float]
-) -> dict[Any, float]:
-    """A function of two quantities, seed by seed."""
-    return {seed: how(value, second.get(seed, math.nan)) for seed, value in first.items()}
 
 
 def _minus(values: Mapping[Any, float]) -> dict[Any, float]:

@@ -14,7 +14,7 @@ from typing import Any
 from axiswise.attack import VARIANTS
 from axiswise.statistics import Interval, compare, mean_interval
 from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, agrees, below
-from axiswise_papers._tables import column
+from axiswise_papers._tables import column, difference, values
 from axiswise_papers.zietlow2021 import exact
 from axiswise_papers.zietlow2021.tables import (
     ARMS,
@@ -68,10 +68,10 @@ def fig1(rows: Rows) -> Iterator[Finding]:
         MATCHED,
         published="matches remarkably well (Fig. 1)",
     )
-    level, principal = (column(rows, bent, "embedding", field) for field in ("level", None))
+    level, principal = (values(rows, bent, "embedding", field) for field in ("level", None))
     yield above(
         "non-linear VAEs: correlation with coordinates along and across stripes less that with PCA",
-        _difference(level, principal),
+        difference(level, principal),
         0.0,
         published="more sensitive to local variance (Fig. 1)",
     )
@@ -336,11 +336,6 @@ def _pruned(rows: Sequence[Mapping[str, Any]], weights: int) -> str:
     found = [row for row in rows if row["measure"] == "active_units"]
     few = sum((row["value"] or 0) < len(row["factors"]) for row in found)
     return f"{few} of {len(found)} runs of {weights} weights over-pruned and left out"
-
-
-def _difference(first: Sequence[float], second: Sequence[float]) -> Interval:
-    """Mean difference of two quantities of the same members."""
-    return mean_interval([one - other for one, other in zip(first, second, strict=False)])
 
 
 def _printed(rows: Rows, arm: str, variant: str = "changed", score: str = "mig") -> str:

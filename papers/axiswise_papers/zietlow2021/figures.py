@@ -14,7 +14,7 @@ from axiswise.records import read_tensors
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, PALETTE, WIDTH, picture, tight
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
-from axiswise_papers._tables import column, drawing, read_study
+from axiswise_papers._tables import column, drawing, read_study, values
 from axiswise_papers.zietlow2021.claims import MAIN, by_weight
 from axiswise_papers.zietlow2021.tables import ARMS, SCORES, arms_of, dataset_of, dataset_words, published
 
@@ -63,7 +63,7 @@ def figure_1(folder: Path, rows: Rows) -> bytes:
     for run in ("plane/linear", "plane/non-linear"):
         arrays = read_tensors(folder / run / "arrays" / "codes.safetensors", ARRAYS).arrays
         members = {row["seed"]: row["member"] for row in rows[run]}
-        level = dict(zip(sorted(members), column(rows, run, "embedding", "level"), strict=True))
+        level = values(rows, run, "embedding", "level")
         # The seed in the middle, by how far its latents are along and across stripes.
         seed = sorted(level, key=lambda seed: level[seed])[len(level) // 2]
         clouds[run] = arrays.get(members[seed], np.zeros((0, 2)))

@@ -7,10 +7,11 @@ import torch
 
 from axiswise.data import FactorDataset
 from axiswise.distributions import Deterministic
+from axiswise.evaluation._quantities import Quantities
 from axiswise.geometry import traversal
 from axiswise.geometry.activity import ACTIVE_BELOW
-from axiswise.numerics import normal, permutation
-from axiswise.population import Group, Population
+from axiswise.numerics import permutation
+from axiswise.population import Population
 from axiswise.records import write_tensors
 from axiswise.shapes import Tensor
 
@@ -44,45 +45,42 @@ def store_arrays(population: Population, dataset: FactorDataset, out: str | Path
         return
     chosen = permutation(seed, "pictures", len(dataset)).to(dataset.device)
     images = len(dataset.shape) == 3
-    points = chosen[: IMAGES if images else CLOUD]
-    groups = [group for group in Population(trained).groups if group.decodes or not images]
+    codes, shown, traversals = {}, {}, {}
+    for group in Population(trained).groups:
+        own = Quantities(group, dataset, chosen[:CLOUD])
+        if not images:
+            codes |= _by_address(own, own["codes"])
+        elif group.decodes:
+            shown |= _by_address(own, own["decode"](own["codes"][:, :IMAGES]))
+            traversals |= _traversals(own)
     if images:
-        reconstructions, traversals = {"x": _numpy(dataset.x(points))}, {}
-        for group in groups:
-            codes = group.encode(dataset.x(points)).mean
-            for member, decoded in zip(group.trained, group.decode(codes), strict=True):
-                reconstructions[member.member.address] = _numpy(decoded)
-            traversals |= _traversals(group, dataset, chosen[:CLOUD])
-        write_tensors(folder / "reconstructions.safetensors", reconstructions, {"format": FORMAT})
+        shown["x"] = _numpy(dataset.x(chosen[:IMAGES]))
+        write_tensors(folder / "reconstructions.safetensors", shown, {"format": FORMAT})
         write_tensors(folder / "traversals.safetensors", traversals, {"format": FORMAT})
     else:
-        clouds = {"factors": _numpy(dataset.factors(points))}
-        for group in groups:
-            for member, codes in zip(group.trained, group.encode(dataset.x(points)).mean, strict=True):
-                clouds[member.member.address] = _numpy(codes)
-        write_tensors(folder / "codes.safetensors", clouds, {"format": FORMAT})
+        codes["factors"] = _numpy(dataset.factors(chosen[:CLOUD]))
+        write_tensors(folder / "codes.safetensors", codes, {"format": FORMAT})
 
 
-def _traversals(group: Group, dataset: FactorDataset, points: Tensor) -> dict[str, np.ndarray]:
+def _traversals(quantities: Quantities) -> dict[str, np.ndarray]:
     """Each member's images as one latent at a time moves through the prior's range, and each latent's KL."""
-    posterior = group.encode(dataset.x(points))
-    kl = torch.full_like(posterior.mean[:, 0], torch.nan)
-    if not isinstance(group.model.posterior, Deterministic):
-        noise = normal(0, "pictures", 0, tuple(posterior.mean.shape), dtype=posterior.mean.dtype)
-        sample = posterior.sample(noise.to(posterior.mean.device))
-        kl = group.prior.kl(posterior, sample).per_latent.mean(1)
-    active = posterior.variance.mean(1) < ACTIVE_BELOW
-    base = posterior.mean[:, 0]
-    # Codes without noise have no prior to measure by: there a unit is the standard deviation of the code itself.
-    noisy = not isinstance(group.model.posterior, Deterministic)
-    units = torch.ones_like(base) if noisy else posterior.mean.std(1)
-    images = traversal(group.decode, base, torch.from_numpy(TRAVERSAL), units=units)
-    stored: dict[str, np.ndarray] = {}
-    for row, trained in enumerate(group.trained):
-        name = trained.member.address
-        stored[f"{name}/images"], stored[f"{name}/values"] = _numpy(images[row]), TRAVERSAL
-        stored[f"{name}/kl"], stored[f"{name}/active"] = _numpy(kl[row]), active[row].cpu().numpy().astype(np.uint8)
-    return stored
+    codes = quantities["codes"]
+    base, units, kl = codes[:, 0], torch.ones_like(codes[:, 0]), torch.full_like(codes[:, 0], torch.nan)
+    if isinstance(quantities.group.model.posterior, Deterministic):
+        units = codes.std(1)  # without noise there is no prior to measure by
+    else:
+        kl = quantities["kl"].mean(1)
+    images = traversal(quantities["decode"], base, torch.from_numpy(TRAVERSAL), units=units)
+    stored = {f"{trained.member.address}/values": TRAVERSAL for trained in quantities.group.trained}
+    stored |= _by_address(quantities, images, "/images") | _by_address(quantities, kl, "/kl")
+    active = quantities["variance"].mean(1) < ACTIVE_BELOW
+    return stored | {name: flags.astype(np.uint8) for name, flags in _by_address(quantities, active, "/active").items()}
+
+
+def _by_address(quantities: Quantities, stack: Tensor, suffix: str = "") -> dict[str, np.ndarray]:
+    """What there is of each member, by its address."""
+    members = quantities.group.trained
+    return {trained.member.address + suffix: _numpy(own) for trained, own in zip(members, stack, strict=True)}
 
 
 def _numpy(tensor: Tensor) -> np.ndarray:

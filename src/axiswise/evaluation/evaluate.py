@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import torch
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation._arrays import store_arrays
-from axiswise.evaluation._quantities import AVAILABLE, Quantities
+from axiswise.evaluation._quantities import QUANTITIES, Quantities, at_same_points, by_member
 from axiswise.numerics import permutation, repeatable
 from axiswise.population import Group, Population, RunFolder, Trained
 from axiswise.records import append_rows, versions
@@ -111,16 +112,14 @@ def each(measure: Measure) -> Measure:
         >>> each(range_of)(codes=torch.tensor([[[0.0], [1.0]], [[0.0], [5.0]]]))
         [1.0, 5.0]
     """
-    shared = ("x", "factors", "kinds", "prior", "likelihood")
 
     def looped(**quantities: Any) -> Any:
-        members = next(len(value) for name, value in quantities.items() if name not in shared and name != "decode")
-        results = []
-        for row in range(members):
-            own = {
-                name: value if name in shared else _member_of(name, value, row) for name, value in quantities.items()
-            }
-            results.append(measure(**own))
+        shares = [by_member(name, value) for name, value in quantities.items()]
+        if all(isinstance(share, repeat) for share in shares):
+            raise AxiswiseError(
+                f"A measure in `each` must need what differs between members. Got {', '.join(quantities)}."
+            )
+        results = [measure(**dict(zip(quantities, own, strict=True))) for own in zip(*shares, strict=False)]
         if hasattr(results[0], "_fields"):
             return type(results[0])(*(list(column) for column in zip(*results, strict=True)))
         return results
@@ -194,11 +193,11 @@ def _needs(measure: Measure) -> Needs:
     required, optional = [], []
     for name, parameter in inspect.signature(measure).parameters.items():
         without_default = parameter.default is parameter.empty
-        if name in AVAILABLE:
+        if name in QUANTITIES:
             (required if without_default else optional).append(name)
         elif without_default:
             raise AxiswiseError(
-                f"Measure {name_of(measure)!r} needs {name!r}. A measure may need {', '.join(AVAILABLE)}; "
+                f"Measure {name_of(measure)!r} needs {name!r}. A measure may need {', '.join(QUANTITIES)}; "
                 "fix other parameters with functools.partial."
             )
     return Needs(measure, name_of(measure), tuple(required), tuple(optional))
@@ -224,21 +223,18 @@ def _measure(needs: Needs, quantities: Quantities) -> list[MeasureResult]:
     if members[0].status != "trained":
         return [MeasureResult(None, trained.status, {}) for trained in members]
     # A measure that takes either gets products instead of Jacobians, at more points.
-    product = next((name for name in ("gram", "information") if {"jacobians", name} <= {*needs.optional}), None)
-    try:
-        arguments = {name: quantities.get(name) for name in (*needs.required, *([product] if product else []))}
-    except NotDefined as reason:
-        return [MeasureResult(None, str(reason), {})] * len(members)
-    for name in needs.optional:
-        if product and name == "jacobians":
+    product = next((name for name in needs.optional if QUANTITIES[name].replaces in needs.optional), None)
+    arguments = {}
+    for name in (*needs.required, *needs.optional):
+        if product and name == QUANTITIES[product].replaces:
             continue
         try:
-            arguments[name] = quantities.get(name)
-        except NotDefined:
-            continue  # the measure has a default for it
-    _same_points(arguments)
+            arguments[name] = quantities[name]
+        except NotDefined as reason:
+            if name in needs.required or name == product:  # the measure has a default for others
+                return [MeasureResult(None, str(reason), {})] * len(members)
     try:
-        result = needs.measure(**arguments)
+        result = needs.measure(**at_same_points(arguments))
     except NotDefined as reason:  # such as a term of the history that this objective does not record
         return [MeasureResult(None, str(reason), {})] * len(members)
     fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
@@ -258,22 +254,6 @@ def _measure(needs: Needs, quantities: Quantities) -> list[MeasureResult]:
     return results
 
 
-def _same_points(arguments: dict[str, Any]) -> None:
-    """Cuts quantities to the same points: those that have Jacobians or their products."""
-    counts = [
-        len(arguments[name][0]) for name in ("jacobians", "gram", "information") if arguments.get(name) is not None
-    ]
-    if not counts:
-        return
-    own = ("codes", "variance", "samples", "kl", "jacobians", "gram", "information")
-    for name in own:
-        if arguments.get(name) is not None:
-            arguments[name] = arguments[name][:, : min(counts)]
-    if "posterior" in arguments:
-        posterior = arguments["posterior"]
-        arguments["posterior"] = type(posterior)(*(part[:, : min(counts)] for part in posterior))
-
-
 def _array(value: Any) -> np.ndarray:
     return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
 
@@ -291,17 +271,6 @@ def _own(field: Any, row: int, members: int, shared: bool) -> Any:
 
 
 def _is_shared(result: Any, name: str) -> bool:
-    """Whether a field is declared without leading axes, so that its length is not the number of members."""
+    """Whether a field is declared without an axis of members, so that its length is not their number."""
     axes = getattr(getattr(type(result), "__annotations__", {}).get(name), "dim_str", "...")
-    return not axes.startswith("...")
-
-
-def _member_of(name: str, value: Any, row: int) -> Any:
-    """One member's share of a quantity."""
-    if name == "posterior":
-        return type(value)(*(part[row] for part in value))
-    if name == "history":
-        return {term: stack[row] for term, stack in value.items()}
-    if name == "decode":
-        raise AxiswiseError("A measure that decodes gets all members' latents at once; it cannot be wrapped in `each`.")
-    return value[row]
+    return axes.split()[:1] not in (["..."], ["p"])

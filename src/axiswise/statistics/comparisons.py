@@ -30,8 +30,8 @@ class Comparison(NamedTuple):
 
 
 def compare_paired(
-    a: Mapping[Any, float | int | None] | Values,
-    b: Mapping[Any, float | int | None] | Values,
+    a: Mapping[Any, float | int | None],
+    b: Mapping[Any, float | int | None],
     *,
     level: float = 0.95,
     resamples: int = 10_000,
@@ -44,11 +44,15 @@ def compare_paired(
     :math:`2^n` ways for up to 12 pairs, drawn ones for more, which the observed one is added to.
 
     Arguments:
-        a: Values by seed (as `grouped` gives them), or in an order that both share.
+        a: Values by seed, as `grouped` gives them, or by anything else that says which belong together. Their order
+            is irrelevant.
         b: Likewise. Pairs with a value missing on either side are left out and counted.
         level: The confidence of the interval.
         resamples: How many sign flips to draw where not all are tried.
         seed: Decides which.
+
+    Raises:
+        AxiswiseError: If `a` or `b` is not a mapping: values that have a place and no seed are not paired.
 
     Example:
         >>> found = compare_paired({0: 0.5, 1: 0.7, 2: 0.9}, {0: 0.4, 1: 0.5, 2: 0.8, 3: 0.1})
@@ -117,22 +121,16 @@ def compare(a: Values, b: Values, *, level: float = 0.95, resamples: int = 10_00
     return Comparison(interval, two_sided(difference, sum(errors), freedom), permutation_p, method)
 
 
-def _differences(
-    a: Mapping[Any, float | int | None] | Values, b: Mapping[Any, float | int | None] | Values
-) -> list[float]:
-    """Differences of matched values, NaN where one is missing."""
-    if isinstance(a, Mapping) != isinstance(b, Mapping):
-        raise AxiswiseError("Both groups must be values by seed, or both in an order they share. Got one of each.")
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        seeds = [*a, *(seed for seed in b if seed not in a)]
-        a, b = [a.get(seed) for seed in seeds], [b.get(seed) for seed in seeds]
-    first, second = list(a), list(b)
-    if len(first) != len(second):
-        raise AxiswiseError(
-            f"Groups in a shared order must have as many values each. Got {len(first)} and {len(second)}; give values "
-            "by seed, or use `compare`."
-        )
-    pairs = zip(first, second, strict=True)
+def _differences(a: Mapping[Any, float | int | None], b: Mapping[Any, float | int | None]) -> list[float]:
+    """Differences of values with the same seed, in the order of seeds; NaN where one is missing."""
+    for name, group in (("a", a), ("b", b)):
+        if not isinstance(group, Mapping):
+            raise AxiswiseError(
+                f"`{name}` must be values by seed, which say what is paired. Got {type(group).__name__}; take them "
+                "from `grouped`, or use `compare` for groups that are not matched."
+            )
+    seeds = sorted(a.keys() | b.keys(), key=lambda seed: (type(seed).__name__, seed))
+    pairs = ((a.get(seed), b.get(seed)) for seed in seeds)
     return [math.nan if x is None or y is None else float(x) - float(y) for x, y in pairs]
 
 

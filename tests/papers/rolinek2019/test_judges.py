@@ -272,10 +272,10 @@ def test_figure_3_tells_pooled_from_within():
 
 def test_a_correlation_against_numpy():
     first, second = np.random.default_rng(0).normal(size=(2, 30))
-    found = correlation(first.tolist(), (second + first).tolist())
+    found = correlation(list(zip(first.tolist(), (second + first).tolist(), strict=True)))
     assert found.estimate == pytest.approx(np.corrcoef(first, second + first)[0, 1], rel=1e-12)
     assert found.low < found.estimate < found.high
-    assert math.isnan(correlation([1.0, math.nan], [1.0, 2.0]).low)
+    assert math.isnan(correlation([(1.0, 1.0), (math.nan, 2.0)]).low)
 
 
 @pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.trained], ids=lambda claim: claim.id)

@@ -70,7 +70,28 @@ class Loop:
         weights: Initial parameters of all groups by "module.parameter", stacked over copies, on the device to train on.
         buffers: Initial buffers by "module.buffer", stacked; none if None.
 
-    Example: see :mod:`axiswise.population.program`.
+    Example:
+        Two copies of one weight go towards 3; :mod:`axiswise.population.program` has a game of two players.
+
+        >>> from torch import nn
+        >>> from axiswise.optimizers import SGD
+        >>> from axiswise.population.program import Losses, Update, WeightGroup
+        >>> class Targets:
+        ...     def block(self, numbers):
+        ...         return torch.full((len(numbers),), 3.0)
+        ...     def inputs(self, row):
+        ...         return (row,)
+        >>> def square(weights, buffers, target):
+        ...     distance = (weights["line"]["slope.weight"] - target).square().flatten(1).sum(1)
+        ...     return Losses({"line": distance.sum()}, {"distance": distance})
+        >>> line = WeightGroup({"slope": nn.Linear(1, 1, bias=False)}, [SGD(lr=0.1), SGD(lr=0.5)])
+        >>> program = Program({"line": line}, Targets(), (Update(("line",), square),), steps=2)
+        >>> loop = Loop(program, {"slope.weight": torch.zeros(2, 1, 1)})
+        >>> loop.advance()
+        >>> [round(weight, 2) for weight in loop.finish().weights["slope.weight"].flatten().tolist()]
+        [1.08, 3.0]
+        >>> loop.finish().history["distance"][0].tolist()
+        [9.0, 9.0]
     """
 
     def __init__(

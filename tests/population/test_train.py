@@ -227,3 +227,12 @@ def test_a_population_remembers_its_folder(square, tmp_path):
     population = train(members, square, out=tmp_path)
     assert population.folder == load(tmp_path).to("cpu").folder == tmp_path
     assert train(members, square).folder is None
+
+
+def test_modules_are_built_once_to_be_checked_and_once_to_be_trained(square, monkeypatch):
+    built = []
+    networks = objectives.FactorVAE.networks
+    monkeypatch.setattr(objectives.FactorVAE, "networks", lambda self, model: built.append(1) or networks(self, model))
+    members = grid(model=LINEAR, objective=objectives.FactorVAE(), steps=1, seed=range(16))
+    train(members, square)
+    assert len(built) == 2

@@ -8,16 +8,16 @@ the ELBO differs by less than 0.2 %, which is the rule for bfloat16 to be the de
 import sys
 from pathlib import Path
 
-from axiswise.records import read_rows, records_file
+from axiswise.records import read_records
 from axiswise.statistics import compare_paired
 
 JUDGED = ("mig", "dto", "elbo", "active_units")
 
 
 def values(folder: Path, measure: str) -> list[float]:
-    """The measure of every seed, in the order of seeds; the last row of a member is the one that counts."""
-    rows = {row["seed"]: row["value"] for row in read_rows(records_file(folder)) if row["measure"] == measure}
-    return [rows[seed] for seed in sorted(rows)]
+    """The measure of every seed, in the order of seeds."""
+    found = {record.seed: record["value"] for record in read_records(folder) if record.measure == measure}
+    return [found[seed] for seed in sorted(found)]
 
 
 def main() -> None:

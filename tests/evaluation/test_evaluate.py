@@ -13,7 +13,7 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation import each, kl, loss, reconstruction
 from axiswise.evaluation._quantities import AVAILABLE
 from axiswise.population import Member
-from axiswise.records import read_rows
+from axiswise.records import read_records
 
 SQUARE = data.synth_linear(samples=400)
 
@@ -170,7 +170,7 @@ def test_a_diverged_member_is_a_row_with_the_reason():
 def test_rows_are_appended_to_the_run_folder(population, tmp_path):
     rows = evaluate(population, SQUARE, [scores.mig], points=50, out=tmp_path)
     evaluate(population, SQUARE, [geometry.dto], points=50, out=tmp_path)
-    stored = read_rows(tmp_path / "records.jsonl")
+    stored = list(read_records(tmp_path))
     assert stored[:4] == rows
     assert len(stored) == 8
 

@@ -17,7 +17,8 @@ from scipy import stats
 
 from axiswise import report
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows, records_files, write_rows
+from axiswise.records._files import read_rows, write_rows
+from axiswise.records._layout import records_files
 from axiswise.report import contact_sheet, heat_map_sheet, scatter_sheet, write_report
 
 

@@ -11,10 +11,9 @@ from axiswise.geometry import traversal
 from axiswise.geometry.activity import ACTIVE_BELOW
 from axiswise.numerics import normal, permutation
 from axiswise.population import Group, Population
-from axiswise.records import write_tensors
+from axiswise.records._folders import write_arrays
 from axiswise.shapes import Tensor
 
-FORMAT = "axiswise-arrays-1"
 CLOUD = 1000  # points of the latent planes
 IMAGES = 10  # of reconstructions
 TRAVERSAL = np.linspace(-2.0, 2.0, 9, dtype=np.float32)  # of each latent, in standard deviations of the prior
@@ -32,13 +31,13 @@ def store_arrays(population: Population, dataset: FactorDataset, out: str | Path
         out: The run folder.
         seed: Decides which points.
     """
-    folder = Path(out) / "arrays"
+    folder = Path(out)
     histories = {
         f"{trained.member.address}/{name}": array
         for trained in population.trained
         for name, array in trained.history.items()
     }
-    write_tensors(folder / "history.safetensors", histories, {"format": FORMAT})
+    write_arrays(folder, "history", histories)
     trained = [member for member in population.trained if member.status == "trained"]
     if not trained:
         return
@@ -53,14 +52,14 @@ def store_arrays(population: Population, dataset: FactorDataset, out: str | Path
             for member, decoded in zip(group.trained, group.decode(codes), strict=True):
                 reconstructions[member.member.address] = _numpy(decoded)
             traversals |= _traversals(group, dataset, chosen[:CLOUD])
-        write_tensors(folder / "reconstructions.safetensors", reconstructions, {"format": FORMAT})
-        write_tensors(folder / "traversals.safetensors", traversals, {"format": FORMAT})
+        write_arrays(folder, "reconstructions", reconstructions)
+        write_arrays(folder, "traversals", traversals)
     else:
         clouds = {"factors": _numpy(dataset.factors(points))}
         for group in groups:
             for member, codes in zip(group.trained, group.encode(dataset.x(points)).mean, strict=True):
                 clouds[member.member.address] = _numpy(codes)
-        write_tensors(folder / "codes.safetensors", clouds, {"format": FORMAT})
+        write_arrays(folder, "codes", clouds)
 
 
 def _traversals(group: Group, dataset: FactorDataset, points: Tensor) -> dict[str, np.ndarray]:

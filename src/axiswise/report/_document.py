@@ -8,14 +8,12 @@ from urllib.parse import quote
 import numpy as np
 
 from axiswise.records import records_file
-from axiswise.report._folder import Run, Study
+from axiswise.report._folder import Run, Setting, Study
 from axiswise.report._sections import (
     MISSING,
     Section,
-    Setting,
     absences,
     distinct,
-    finite,
     grouped,
     label,
     measured,
@@ -57,24 +55,18 @@ def _paragraph(text: str, style: str) -> Markup:
 
 def _facts(study: Study, compared: Sequence[Section]) -> Markup:
     members = [member for section in compared for member in section.members]
-    seconds = sum(_seconds(run) for run in study.runs)
+    seconds = math.fsum(member.seconds for member in members if not math.isnan(member.seconds))
     entries = {
         "members": setting(len(members)),
         "runs": setting(len(study.runs)),
         "datasets": ", ".join(sorted({setting(member.settings["dataset"]) for member in members})),
         "steps": _range([member.settings["steps"] for member in members]),
-        "device": ", ".join(sorted({member.device for member in members} - {""})),
+        "device": ", ".join(sorted(frozenset().union(*(run.devices for run in study.runs)))),
         "time of training": _duration(seconds) if seconds else "",
         "scale": study.scale,
     }
     pairs = (element("div", element("dt", name), element("dd", text)) for name, text in entries.items() if text)
     return element("dl", *pairs, class_="facts")
-
-
-def _seconds(run: Run) -> float:
-    """Time that the members of a run took to train; every row of a member has it."""
-    members = {row["member"]: finite(row.get("training_seconds")) for row in run.rows}
-    return math.fsum(value for value in members.values() if not math.isnan(value))
 
 
 def _duration(seconds: float) -> str:
@@ -232,7 +224,7 @@ def _member_table(section: Section) -> Markup:
             *(setting(member.settings[name]) for name in columns),
             setting(member.seed),
             member.status,
-            *(number(member.values[name], scale) for name, scale in scales.items()),
+            *(number(member.values.get(name, math.nan), scale) for name, scale in scales.items()),
         ]
         for member in section.members
     ]
@@ -244,12 +236,12 @@ def _provenance(study: Study) -> Markup:
         [
             element("a", run.name, href=quote(records_file(run.folder).relative_to(study.folder).as_posix())),
             _dataset(run),
-            ", ".join(sorted({row.get("device") or "" for row in run.rows} - {""})),
-            _versions(row.get("versions") or {} for row in run.rows),
+            ", ".join(sorted(run.devices)),
+            _versions(run.versions),
         ]
         for run in study.runs
     ]
-    versions = _versions([study.versions])
+    versions = _versions({name: {str(version)} for name, version in study.versions.items()})
     return element(
         "footer",
         element("h2", "Where this comes from"),
@@ -268,9 +260,5 @@ def _dataset(run: Run) -> str:
     return f"{dataset.get('name', '')}({arguments})"
 
 
-def _versions(found: Iterable[dict]) -> str:
-    by_name = {}
-    for versions in found:
-        for name, version in versions.items():
-            by_name.setdefault(name, set()).add(str(version))
-    return ", ".join(f"{name} {' / '.join(sorted(by_name[name]))}" for name in sorted(by_name))
+def _versions(found: dict[str, set[str]]) -> str:
+    return ", ".join(f"{name} {' / '.join(sorted(found[name]))}" for name in sorted(found))

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from axiswise.records import read_arrays
 from axiswise.report import figures
-from axiswise.report._folder import read_arrays
+from axiswise.report._folder import Member, finite
 from axiswise.report._sections import (
-    Member,
     Section,
     describe,
     distinct,
-    finite,
     grouped,
     label,
     measured,
@@ -98,7 +97,7 @@ def _strips(section: Section) -> Iterator[Picture]:
 def _alignment(section: Section) -> Iterator[Picture]:
     if not {"mig", "dto"} <= set(section.measures):
         return
-    both = [member for member in section.members if math.isfinite(member.values["mig"] + member.values["dto"])]
+    both = [member for member in section.members if {"mig", "dto"} <= member.values.keys()]
     if len(both) < 2:
         return
     complete = [name for name in sweeps(section) if all(member.settings[name] is not None for member in both)]
@@ -123,11 +122,12 @@ def _correlation(members: Sequence[Member]) -> str:
 
 def _ranks(values: np.ndarray) -> np.ndarray:
     """Ranks from 0, the mean rank for ties: how many values are smaller, and half of the others that are equal."""
-    return (values[:, None] > values).sum(1) + ((values[:, None] == values).sum(1) - 1) / 2
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - counts + (counts - 1) / 2)[place]
 
 
 def _latent_planes(section: Section) -> Iterator[Picture]:
-    stored = {run.name: read_arrays(run, "codes") for run in section.runs}
+    stored = {run.name: read_arrays(run.folder, "codes") for run in section.runs}
     drawn = []
     for member in section.members:
         codes, factors = (stored[member.run].get(name) for name in (member.address, "factors"))
@@ -157,8 +157,8 @@ def _latent_planes(section: Section) -> Iterator[Picture]:
 
 
 def _factor_names(section: Section) -> tuple[str, str]:
-    names = section.runs[0].rows[0].get("factors") or ()
-    return (str(names[0]), str(names[1])) if len(names) == 2 else ("factor 1", "factor 2")
+    names = section.runs[0].factors
+    return (names[0], names[1]) if len(names) == 2 else ("factor 1", "factor 2")
 
 
 def _plane(member: Member, codes: np.ndarray, factors: np.ndarray) -> figures.Plane:
@@ -171,7 +171,7 @@ def _plane(member: Member, codes: np.ndarray, factors: np.ndarray) -> figures.Pl
 
 
 def _reconstructions(section: Section) -> Iterator[Picture]:
-    stored = {run.name: read_arrays(run, "reconstructions") for run in section.runs}
+    stored = {run.name: read_arrays(run.folder, "reconstructions") for run in section.runs}
     has = [member for member in section.members if {member.address, "x"} <= stored[member.run].keys()]
     shown = spread(has)
     if not shown:
@@ -190,7 +190,7 @@ def _reconstructions(section: Section) -> Iterator[Picture]:
 
 
 def _traversals(section: Section) -> Iterator[Picture]:
-    stored = {run.name: read_arrays(run, "traversals") for run in section.runs}
+    stored = {run.name: read_arrays(run.folder, "traversals") for run in section.runs}
     names = ("images", "values", "kl", "active")
     has = [
         member for member in section.members if {f"{member.address}/{n}" for n in names} <= stored[member.run].keys()
@@ -208,7 +208,7 @@ def _traversals(section: Section) -> Iterator[Picture]:
 
 
 def _training(section: Section) -> Iterator[Picture]:
-    stored = {run.name: read_arrays(run, "history") for run in section.runs}
+    stored = {run.name: read_arrays(run.folder, "history") for run in section.runs}
     has = [member for member in section.members if f"{member.address}/step" in stored[member.run]]
     swept = next(iter(sweeps(section)), None)
     lines = [

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ LEADING = ("mig", "dto", "polarization")
 TRAILING = ("loss", "reconstruction", "kl")
 NAMES = {"beta": "β", "gamma": "γ", "dto": "DtO", "lr": "learning rate"}
 MISSING = "–"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,17 @@ def absences(section: Section) -> list[Absence]:
     return sorted(found, key=lambda absence: (-absence.members, absence))
 
 
+def evenly(items: Sequence[T], count: int) -> list[T]:
+    """So many of the items, evenly spaced from the first to the last; all if there are fewer.
+
+    Example:
+        >>> evenly("abcdefg", 3)
+        ['a', 'd', 'g']
+    """
+    places = np.linspace(0, len(items) - 1, min(count, len(items))).round().astype(int)
+    return [items[place] for place in places.tolist()]
+
+
 def spread(members: Sequence[Member], count: int = 4) -> list[tuple[Member, str]]:
     """Picks members from best to worst, evenly spaced by rank, each with its rank in words.
 
@@ -143,7 +155,7 @@ def spread(members: Sequence[Member], count: int = 4) -> list[tuple[Member, str]
     """
     scored = [member for member in members if "mig" in member.values]
     ranked = sorted(scored, key=lambda member: -member.values["mig"]) or list(members)
-    places = np.unique(np.linspace(0, len(ranked) - 1, min(count, len(ranked))).round().astype(int)).tolist()
+    places = evenly(range(len(ranked)), count)
     return [(ranked[place], _standing(place, len(ranked), ranked[place]) if scored else "") for place in places]
 
 

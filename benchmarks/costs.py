@@ -48,7 +48,7 @@ def finished(folder: Path) -> dict[str, Any] | None:
         print(f"left out: {folder}, which is not a whole study at its default scale ({why})")
         return None
     if "seconds" not in about:
-        print(f"left out: {folder}, whose study.json says no seconds")
+        print(f"left out: {folder}, which says no seconds")
         return None
     return about
 

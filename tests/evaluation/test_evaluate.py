@@ -13,7 +13,7 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation import each, kl, loss, reconstruction
 from axiswise.evaluation._quantities import AVAILABLE
 from axiswise.population import Member
-from axiswise.records import read_records
+from axiswise.records import Record, read_records
 
 SQUARE = data.synth_linear(samples=400)
 
@@ -173,6 +173,16 @@ def test_rows_are_appended_to_the_run_folder(population, tmp_path):
     stored = list(read_records(tmp_path))
     assert stored[:4] == rows
     assert len(stored) == 8
+
+
+def test_records_have_the_declared_fields_and_go_into_pandas(population):
+    records = evaluate(population, SQUARE, [scores.mig], points=50)
+    assert all(list(record) == list(Record.__annotations__) for record in records)
+    assert [record.value for record in records] == [record["value"] for record in records]
+    plain = [record.as_dict() for record in records]
+    for frame in (pandas.DataFrame, pandas.json_normalize):
+        pandas.testing.assert_frame_equal(frame(records), frame(plain))
+    assert "hyperparameters.beta" in pandas.json_normalize(records)
 
 
 def test_what_members_share_is_not_divided_among_them(population):

@@ -20,7 +20,7 @@ from safetensors.torch import save_file as save_torch_file
 
 from axiswise.errors import AxiswiseError
 from axiswise.records import read_json, read_tensors, records_file, versions, write_bytes, write_json, write_tensors
-from axiswise.records._files import append_rows, read_about, read_rows, replacing, write_rows
+from axiswise.records._files import StoredArrays, append_rows, read_about, read_rows, replacing, write_rows
 from axiswise.records._layout import PARTIAL, records_files
 
 FORMAT = "test-1"
@@ -365,6 +365,11 @@ def test_tensors_come_back_bit_for_bit(tmp_path):
         assert found.arrays[name].dtype == array.dtype
         assert found.arrays[name].tobytes() == array.tobytes()
         assert found.arrays[name].shape == array.shape
+    one_by_one = StoredArrays(path, FORMAT)
+    assert {name: array.tobytes() for name, array in one_by_one.items()} == {
+        name: array.tobytes() for name, array in arrays.items()
+    }
+    assert (len(one_by_one), "absent" in one_by_one, one_by_one.get("absent")) == (len(arrays), False, None)
 
 
 def test_the_same_tensors_are_the_same_bytes(tmp_path):
@@ -373,7 +378,7 @@ def test_the_same_tensors_are_the_same_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-READERS = [read_tensors, read_about]
+READERS = [read_tensors, read_about, StoredArrays]
 
 
 @pytest.mark.parametrize("read", READERS)

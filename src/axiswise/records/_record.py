@@ -1,6 +1,6 @@
 """The record of one measure of one member, and its one reader."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from hashlib import blake2b
 from itertools import compress
 from pathlib import Path
@@ -143,20 +143,22 @@ def read_runs(folder: str | Path) -> dict[str, Iterator[Record]]:
 
 def count_records(run: Path, members: Container[str] | None = None, measures: Container[str] | None = None) -> int:
     """How many pairs of member and measure a run has a record of; only those of the given ones, where given."""
-    return sum(
-        (members is None or record["member"] in members) and (measures is None or record["measure"] in measures)
-        for record in (read_records(run) if run.is_dir() else ())
+    path = records_file(run)
+    pairs = (
+        (member, measure)
+        for member, measure in (_pairs(path) if path.is_file() else ())
+        if (members is None or member in members) and (measures is None or measure in measures)
     )
+    return int(_is_last(pairs).sum())
 
 
 def _last_records(path: Path) -> Iterator[Record]:
-    # What is appended meanwhile has no entry among the first, and is not read.
-    yield from map(Record, compress(read_rows(path), _is_last(path)))
+    # What is appended after the first reading is not among the second.
+    yield from map(Record, compress(read_rows(path), _is_last(_pairs(path))))
 
 
-def _is_last(path: Path) -> np.ndarray:
-    """Whether each line is the last of its member and measure. Of every line only a digest is kept."""
-    digests = bytearray()
+def _pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """Member and measure of every row."""
     for row in read_rows(path):
         member, measure = row.get("member"), row.get("measure")
         if not (isinstance(member, str) and isinstance(measure, str)):
@@ -164,9 +166,16 @@ def _is_last(path: Path) -> np.ndarray:
                 f"Expected every row of {path} to have `member` and `measure`. Got one with "
                 f"{', '.join(sorted(row)) or 'nothing'}. Remove it, or measure the run again."
             )
-        digests += blake2b(repr((member, measure)).encode(), digest_size=DIGEST).digest()
-    pairs = np.frombuffer(digests, np.uint64).reshape(-1, DIGEST // 8)
-    order = np.lexsort(pairs.T)  # stable: lines of the same pair stay in the order of the file
-    last = np.ones(len(pairs), bool)
-    last[order[:-1]] = (pairs[order[1:]] != pairs[order[:-1]]).any(1)
+        yield member, measure
+
+
+def _is_last(pairs: Iterable[tuple[str, str]]) -> np.ndarray:
+    """Whether each pair is the last of those equal to it. Only a digest of each is kept."""
+    kept = bytearray()
+    for pair in pairs:
+        kept += blake2b(repr(pair).encode(), digest_size=DIGEST).digest()
+    digests = np.frombuffer(kept, np.uint64).reshape(-1, DIGEST // 8)
+    order = np.lexsort(digests.T)  # stable: equal ones stay in their order
+    last = np.ones(len(digests), bool)
+    last[order[:-1]] = (digests[order[1:]] != digests[order[:-1]]).any(1)
     return last

@@ -22,7 +22,7 @@ members = aw.grid(
 )
 population = aw.train(members, square, out="runs/square")
 rows = aw.evaluate(population, square, [aw.scores.mig, aw.geometry.dto], out="runs/square")
-print(pandas.json_normalize(rows).pivot_table("value", "hyperparameters.beta", "measure").round(2))
+print(pandas.json_normalize([*rows]).pivot_table("value", "hyperparameters.beta", "measure").round(2))
 
 sprites = aw.data.dsprites()
 members = aw.grid(

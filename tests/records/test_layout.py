@@ -10,7 +10,7 @@ from axiswise.records import _layout
 
 ROOT = Path(__file__).parents[2]
 NAMES = {value for name, value in vars(_layout).items() if name.isupper()}
-WORDS = {_layout.POPULATION_FOLDER, _layout.FIGURES_FOLDER, _layout.GZIP}  # of other things, too
+WORDS = {_layout.POPULATION_FOLDER, _layout.JUDGEMENT_FOLDER, _layout.FIGURES_FOLDER, _layout.GZIP}  # elsewhere, too
 ENDINGS = {name for name in NAMES - WORDS if name.startswith(".")}
 SPELLED = re.compile(
     rf"(?<![\w-])({'|'.join(map(re.escape, sorted(NAMES - WORDS - ENDINGS)))}|(members|cohorts|arrays)/)"

@@ -260,7 +260,7 @@ def test_a_page_shows_some_of_many_members_and_says_so(tmp_path: Path, row, writ
         "Of each kind at most 2,000 members are dots; means and intervals are those of all.",
         "a line that breaks off diverged. Shown are 5 of 8 members, evenly spaced.",
         "m0023 diverged at step 23; 6 more",
-        "r : 6 more",
+        "r : 6 more such gaps",
         f"They differ in β ({', '.join(map(str, range(1, 25)))}, 6 more).",
         "All 2100 members",
     ):

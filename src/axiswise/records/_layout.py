@@ -12,6 +12,7 @@
     population/                   an attack's folder: the run folder of its members
     learning.safetensors          unfinished learning
     change.safetensors            the learned change
+    judgement/, attack.html       the study folder that judges it, and the page of it all
 """
 
 from pathlib import Path
@@ -21,10 +22,11 @@ from axiswise.errors import AxiswiseError
 RUN, MEMBER, COHORT, ARRAYS = "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1", "axiswise-arrays-1"
 STUDY, LEARNING, CHANGE = "axiswise-study-1", "axiswise-learning-1", "axiswise-change-1"
 
-RUN_FILE, STUDY_FILE, REPORT_FILE = "run.json", "study.json", "report.html"
+RUN_FILE, STUDY_FILE = "run.json", "study.json"
+REPORT_FILE, ATTACK_FILE = "report.html", "attack.html"
 LEARNING_FILE, CHANGE_FILE = "learning.safetensors", "change.safetensors"
 RECORDS_FILE = "records.jsonl"
-POPULATION_FOLDER, FIGURES_FOLDER = "population", "figures"
+POPULATION_FOLDER, JUDGEMENT_FOLDER, FIGURES_FOLDER = "population", "judgement", "figures"
 LOCK = ".lock"
 GZIP = ".gz"  # ending of compressed JSON Lines
 PARTIAL = ".partial"  # ending of an unfinished file; a killed process leaves one behind

@@ -113,21 +113,21 @@ def _notices(study: Study, compared: Sequence[Section]) -> Markup:
             f"{', '.join(map(label, measures))} ({reason})"
             for measures, reason, members in absences(section)
         ]
-        items += [join(element("b", section.name), f": {words}") for words in _first(lacking)]
+        items += [join(element("b", section.name), f": {words}") for words in _first(lacking, "more such gaps")]
     if not items:
         return Markup()
     heading = element("h2", "What is missing")
     return element("aside", heading, element("ul", *(element("li", item) for item in items)))
 
 
-def _first(texts: Sequence[str]) -> list[str]:
+def _first(texts: Sequence[str], more: str = "more") -> list[str]:
     """The first of many texts, and how many more there are.
 
     Example:
         >>> _first(["1", "2"]), _first(["1"] * 30)[-2:]
         (['1', '2'], ['1', '6 more'])
     """
-    return [*texts[:NAMED], *([f"{len(texts) - NAMED:,} more"] if len(texts) > NAMED else [])]
+    return [*texts[:NAMED], *([f"{len(texts) - NAMED:,} {more}"] if len(texts) > NAMED else [])]
 
 
 def _section(section: Section, pictures: Sequence[Picture]) -> Markup:

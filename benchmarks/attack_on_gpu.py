@@ -32,8 +32,8 @@ def tried(members: list[Member], changed: dict[Path, FactorDataset]) -> dict[str
     found = {}
     populations = trained_on_own([members] * len(datasets), datasets, x)
     for folder, dataset, population in zip(changed, datasets, populations, strict=True):
-        rows = evaluate(population, dataset, [mig, active_units], out=folder)
-        found[folder.name] = statistics.fmean(row["value"] for row in rows if row["measure"] == "mig")
+        records = evaluate(population, dataset, [mig, active_units], out=folder)
+        found[folder.name] = statistics.fmean(record["value"] for record in records if record.measure == "mig")
     return found
 
 

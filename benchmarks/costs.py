@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, versions, write_bytes
+from axiswise.records import read_study_header, versions, write_bytes
 from axiswise.studies import all_studies, find_study
 from axiswise_papers.ledger import CLAIMS
 
@@ -40,7 +40,7 @@ NOT_YET = "not measured: not run yet"
 
 def finished(folder: Path) -> dict[str, Any] | None:
     """What ``study.json`` says of a study that is complete at its default scale; None of any other."""
-    about = read_json(folder / "study.json", "axiswise-study-1")
+    about = read_study_header(folder)
     incomplete = [key for key in ("failed", "running", "skipped") if about.get(key)]
     missing = {run.name for run in find_study(about["study"])("default")} - set(about["runs"])
     if about["scale"] != "default" or incomplete or missing:
@@ -48,15 +48,15 @@ def finished(folder: Path) -> dict[str, Any] | None:
         print(f"left out: {folder}, which is not a whole study at its default scale ({why})")
         return None
     if "seconds" not in about:
-        print(f"left out: {folder}, whose study.json says no seconds")
+        print(f"left out: {folder}, which says no seconds")
         return None
     return about
 
 
 def studies(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
     """The finished studies in all those folders, by name."""
-    files = [path for folder in folders for depth in ("", "*/") for path in sorted(folder.glob(f"{depth}study.json"))]
-    return {about["study"]: about for path in files if (about := finished(path.parent))}
+    found = [path for folder in folders for path in (folder, *sorted(folder.glob("*"))) if read_study_header(path)]
+    return {about["study"]: about for path in found if (about := finished(path))}
 
 
 def exact_seconds() -> dict[str, float]:

@@ -8,16 +8,15 @@ the ELBO differs by less than 0.2 %, which is the rule for bfloat16 to be the de
 import sys
 from pathlib import Path
 
-from axiswise.records import read_rows, records_file
+from axiswise.records import read_records
 from axiswise.statistics import compare_paired, grouped
 
 JUDGED = ("mig", "dto", "elbo", "active_units")
 
 
 def values(folder: Path, measure: str) -> dict[int, float]:
-    """The measure by seed; the last row of a member is the one that counts."""
-    last = {row["member"]: row for row in read_rows(records_file(folder)) if row["measure"] == measure}
-    return grouped(last.values(), measure, by=())[()]
+    """The measure by seed."""
+    return grouped(read_records(folder), measure, by=())[()]
 
 
 def main() -> None:

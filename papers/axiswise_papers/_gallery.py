@@ -6,7 +6,6 @@ records of each study in ``PAPER/STUDY``.
 
 import io
 import math
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -16,32 +15,22 @@ from urllib.parse import quote
 from PIL import Image  # matplotlib, which draws the figures, requires it
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import (
-    read_json,
-    read_rows,
-    read_tensors,
-    records_files,
-    write_bytes,
-    write_json,
-    write_rows,
-    write_tensors,
-)
+from axiswise.records import copy_results, read_json, read_runs, read_study_header, records_file, write_bytes
 from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 from axiswise_papers._claim import Claim, Finding
 from axiswise_papers._verify import FORMAT, by_weight, phrase
 
 VERDICTS, PAGE = "verdicts.json", "gallery.html"
-ARRAYS = "axiswise-arrays-1"
-_SIDES = [(f"linear/ratio-{ratio}/arrays/codes.safetensors", ()) for ratio in ("1.0", "1.5")]
-_STRIPES = [(f"plane/{kind}/arrays/codes.safetensors", ()) for kind in ("linear", "non-linear")]
-_IMAGES = [(f"beta-vae/{name}/arrays/reconstructions.safetensors", ("x",)) for name in ("original", "changed", "noise")]
-DRAWN_ARRAYS: Mapping[str, Sequence[tuple[str, Sequence[str]]]] = {
+_SIDES = [(f"linear/ratio-{ratio}", "codes", ()) for ratio in ("1.0", "1.5")]
+_STRIPES = [(f"plane/{kind}", "codes", ()) for kind in ("linear", "non-linear")]
+_IMAGES = [(f"beta-vae/{name}", "reconstructions", ("x",)) for name in ("original", "changed", "noise")]
+DRAWN_ARRAYS: Mapping[str, Sequence[tuple[str, str, Sequence[str]]]] = {
     "rolinek2019.table_s4": _SIDES,
     "zietlow2021.figure_1": _STRIPES,
     "zietlow2021.small_attack": _IMAGES,
     "zietlow2021.table_1": _IMAGES,
 }
-"""For each study whose figures need more than rows: files of arrays, and the arrays needed of each (all if empty)."""
+"""For each study whose figures need more than rows: runs, the name of their arrays, and which of them, all if empty."""
 COLOURS = 256
 KINDS = ("holds", "holds corrected", "does not hold", "undecided", "not run here")
 Figures = Mapping[str, Callable[[Path], dict[str, bytes]]]
@@ -95,23 +84,9 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
     written = []
     for name in studies:
         source, target = Path(runs) / name, Path(results, *name.split("."))
-        if not (source / "study.json").is_file():
-            continue
-        if target.exists():
-            for path in records_files(target).values():
-                shutil.rmtree(path.parent)
-        about = read_json(source / "study.json", "axiswise-study-1")
-        fields = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
-        write_json(target / "study.json", {field: about[field] for field in fields if field in about})
-        for run, path in records_files(source).items():
-            write_rows(target / run / "records.jsonl.gz", read_rows(path))
-            write_bytes(target / run / "run.json", (path.parent / "run.json").read_bytes())
-        for file, needed in DRAWN_ARRAYS.get(name, ()):
-            if (source / file).is_file():
-                stored = read_tensors(source / file, ARRAYS)
-                drawn = {key: array for key, array in stored.arrays.items() if not needed or key in needed}
-                write_tensors(target / file, drawn, stored.about)
-        written.append(target)
+        if read_study_header(source):
+            copy_results(source, target, DRAWN_ARRAYS.get(name, ()))
+            written.append(target)
     return written
 
 
@@ -265,24 +240,22 @@ def _found(claim: Mapping[str, Any]) -> Markup:
 
 
 def _folders(folder: Path, drawn: Figures) -> list[Path]:
-    return sorted(path.parent for path in folder.glob("*/study.json") if path.parent.name in drawn)
+    return [path for path in sorted(folder.glob("*")) if path.name in drawn and read_study_header(path)]
 
 
 def _study(paper: Paper, folder: Path, results: Path) -> Markup:
-    about = read_json(folder / "study.json", "axiswise-study-1")
+    about = read_study_header(folder)
     pictures = {name: with_palette(png) for name, png in _figures_of(paper)[folder.name](folder).items()}
     for name, png in pictures.items():
         write_bytes(folder / name, png)
-    files = records_files(folder)
-    found = {run: read_rows(path) for run, path in files.items()}
-    rows = [row for own in found.values() for row in own]
-    members = {(run, row["member"]) for run, own in found.items() for row in own}  # one setting, several datasets
-    seeds = {row["seed"] for row in rows}
-    devices = ", ".join(sorted({str(row.get("device", "")) for row in rows}))
-    made = f"{len(members)} members, {len(seeds)} seeds, {devices}, scale {about['scale']}; made by "
-    links = []
-    for run, path in files.items():
-        links += [" ", element("a", run, href=quote(path.relative_to(results).as_posix()))]
+    members, seeds, devices, links = set(), set(), set(), []
+    for run, records in read_runs(folder).items():
+        links += [" ", element("a", run, href=quote(records_file(folder / run).relative_to(results).as_posix()))]
+        for record in records:
+            members.add((run, record.member))  # one setting, several datasets
+            seeds.add(record.seed)
+            devices.add(str(record.get("device", "")))
+    made = f"{len(members)} members, {len(seeds)} seeds, {', '.join(sorted(devices))}, scale {about['scale']}; made by "
     captions = {name: Path(name).stem.replace("_", " ").replace("-", " ") for name in pictures} | _captions_of(paper)
     shown = (figure(Picture(name, png, captions[name], f"{about['title']}: {name}")) for name, png in pictures.items())
     return join(

@@ -7,8 +7,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows, records_files
+from axiswise.records import Record, read_arrays, read_runs
 from axiswise.statistics import Interval, compare_paired, grouped
 from axiswise_papers._claim import Rows
 
@@ -23,23 +25,19 @@ def read_published(paper: str) -> dict[str, Any]:
     return tomllib.loads(files(f"axiswise_papers.{paper}").joinpath("published.toml").read_text("utf-8"))
 
 
-def rows_of(folder: Path, groups: Sequence[str] = ()) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a study's folder by run, in the order of their names; of rows that were made twice, the last.
+def rows_of(folder: Path, groups: Sequence[str] = ()) -> dict[str, list[Record]]:
+    """The records of a study's folder by run, in the order of their names.
 
     Arguments:
         folder: The study's folder, or a compact copy of it.
         groups: Only runs whose names have one of these before their slash; empty is all of them.
     """
-    found = {}
-    for name, path in records_files(folder).items():
-        if not groups or name.partition("/")[0] in groups:
-            last = {(row["member"], row["measure"]): row for row in read_rows(path)}
-            found[name] = list(last.values())
-    return found
+    runs = read_runs(folder).items()
+    return {name: list(records) for name, records in runs if not groups or name.partition("/")[0] in groups}
 
 
-def read_study(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a study's folder by run.
+def read_study(folder: Path) -> dict[str, list[Record]]:
+    """The records of a study's folder by run.
 
     Raises:
         AxiswiseError: If there are none.
@@ -53,6 +51,18 @@ def read_study(folder: Path) -> dict[str, list[dict[str, Any]]]:
 def drawing(name: str, draw: Callable[[Rows], bytes]) -> Callable[[Path], dict[str, bytes]]:
     """A function of a study's folder that draws one picture, from a function of its rows."""
     return lambda folder: {f"{name}.png": draw(read_study(folder))}
+
+
+def codes_of(run: Path) -> Mapping[str, np.ndarray]:
+    """The codes that a run folder stores, by member, with the factors.
+
+    Raises:
+        AxiswiseError: If it stores none.
+    """
+    found = read_arrays(run, "codes")
+    if not found:
+        raise AxiswiseError(f"Expected stored codes in {run}. There are none. Publish the study again.")
+    return found
 
 
 def number(row: Mapping[str, Any], field: str | None = None, place: int | tuple[int, int] | None = None) -> float:

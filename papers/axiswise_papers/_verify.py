@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, StudyIncomplete
 from axiswise.population import Progress
-from axiswise.records import read_json, versions, write_json
+from axiswise.records import read_study_header, versions, write_json
 from axiswise.studies import Scale
 from axiswise_papers._claim import Claim, Finding, Rows, Training
 from axiswise_papers._tables import rows_of
@@ -177,9 +177,7 @@ def _made_on(folder: Path) -> str:
 
 
 def _skipped(folder: Path) -> str:
-    if not (folder / "study.json").exists():
-        return "no records"
-    skipped = read_json(folder / "study.json", "axiswise-study-1").get("skipped", {})
+    skipped = read_study_header(folder).get("skipped", {})
     return "; ".join(dict.fromkeys(skipped.values())) or "no records"
 
 

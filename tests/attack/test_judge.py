@@ -11,7 +11,7 @@ from axiswise.data import Change
 from axiswise.distributions import Deterministic
 from axiswise.errors import AxiswiseError
 from axiswise.population import grid
-from axiswise.records import append_rows
+from axiswise.records._files import append_rows
 from axiswise.scores import mig
 
 

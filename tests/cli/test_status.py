@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from axiswise import data, grid, models, objectives, train
 from axiswise.cli import app
-from axiswise.cli.status import STUDY, Cohort, _position
+from axiswise.cli.status import Cohort, _position
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
 from axiswise.evaluation import evaluate
@@ -131,7 +131,13 @@ def test_a_study_while_it_runs(tmp_path):
 def test_a_killed_process_is_not_at_work(tmp_path):
     """What a killed process wrote about itself does not count: it has no lock."""
     (tmp_path / "a/now").mkdir(parents=True)
-    about = {"format": STUDY, "study": "s", "scale": "smoke", "command": "axiswise run s", "running": ["a/now"]}
+    about = {
+        "format": "axiswise-study-1",
+        "study": "s",
+        "scale": "smoke",
+        "command": "axiswise run s",
+        "running": ["a/now"],
+    }
     plan = {"a/now": {"members": ["0" * 32], "measures": ["mig"]}}
     (tmp_path / "study.json").write_text(json.dumps({**about, "planned": plan}))
     (tmp_path / ".lock").touch()

@@ -22,7 +22,7 @@ import pytest
 from axiswise.data import cache_folder, data_folder
 from axiswise.data._sources import Address, DebianMember, Place, Source, WheelMember, fetch, fetch_all
 from axiswise.errors import AxiswiseError, DataUnavailable
-from axiswise.records import replacing
+from axiswise.records._files import replacing
 
 CONTENTS = b"every bit of it" * 1000
 TAMPERED = CONTENTS[:-1] + b"!"

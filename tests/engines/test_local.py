@@ -225,7 +225,7 @@ def test_a_signal_waits_for_the_block_and_saves(studies, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_study(studies.long, "default", tmp_path / "out", workers=1, progress=Interrupting())
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-    from axiswise.records import read_about
+    from axiswise.records._files import read_about
 
     (state,) = states(tmp_path / "out")
     assert read_about(state, "axiswise-cohort-1")["step"] * 2 == sum(reached)

@@ -15,7 +15,7 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation import each, kl, loss, reconstruction
 from axiswise.evaluation._quantities import QUANTITIES
 from axiswise.population import Member, Population
-from axiswise.records import read_rows, read_tensors
+from axiswise.records import Record, read_records
 from axiswise.shapes import Float
 
 SQUARE = data.synth_linear(samples=400)
@@ -246,9 +246,19 @@ def test_a_diverged_member_is_a_row_with_the_reason():
 def test_rows_are_appended_to_the_run_folder(population, tmp_path):
     rows = evaluate(population, SQUARE, [scores.mig], points=50, out=tmp_path)
     evaluate(population, SQUARE, [geometry.dto], points=50, out=tmp_path)
-    stored = read_rows(tmp_path / "records.jsonl")
+    stored = list(read_records(tmp_path))
     assert stored[:4] == rows
     assert len(stored) == 8
+
+
+def test_records_have_the_declared_fields_and_go_into_pandas(population):
+    records = evaluate(population, SQUARE, [scores.mig], points=50)
+    assert all(list(record) == list(Record.__annotations__) for record in records)
+    assert [record.value for record in records] == [record["value"] for record in records]
+    plain = [record.as_dict() for record in records]
+    for frame in (pandas.DataFrame, pandas.json_normalize):
+        pandas.testing.assert_frame_equal(frame(records), frame(plain))
+    assert "hyperparameters.beta" in pandas.json_normalize(records)
 
 
 def test_what_members_share_is_not_divided_among_them(population):
@@ -298,8 +308,7 @@ def test_what_is_stored_of_a_member_does_not_depend_on_the_others(images, tmp_pa
         population, out = Population([trained[place] for place in order]), tmp_path / str(order)
         evaluate(population, dataset, [scores.active_units], out=out)
         names = ("reconstructions", "traversals") if images else ("codes",)
-        files = {name: read_tensors(out / "arrays" / f"{name}.safetensors", "axiswise-arrays-1") for name in names}
-        return {f"{name}/{key}": array for name, file in files.items() for key, array in file.arrays.items()}
+        return {f"{name}/{key}": array for name in names for key, array in read_arrays(out, name).items()}
 
     together, shuffled = stored([0, 1, 2]), stored([2, 0, 1])
     assert together.keys() == shuffled.keys()
@@ -385,6 +394,6 @@ def test_rows_go_to_the_folder_that_a_population_remembers(tmp_path):
     population = train(members, SQUARE, out=tmp_path)
     assert len(evaluate(population, SQUARE, [scores.mig], points=50, store=False)) == 2
     assert not (tmp_path / "records.jsonl").exists()
-    assert evaluate(population, SQUARE, [scores.mig], points=50) == read_rows(tmp_path / "records.jsonl")
+    assert evaluate(population, SQUARE, [scores.mig], points=50) == list(read_records(tmp_path))
     evaluate(population, SQUARE, [scores.mig], points=50, out=tmp_path / "elsewhere")
-    assert len(read_rows(tmp_path / "elsewhere" / "records.jsonl")) == 2
+    assert len(list(read_records(tmp_path / "elsewhere"))) == 2

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
-from axiswise.records import append_rows, read_rows, records_files
+from axiswise.records._files import append_rows, read_rows
+from axiswise.records._layout import records_files
 
 PROGRAM = [sys.executable, "-m", "axiswise"]
 TIMES = {"seconds", "training_seconds"}  # fields that no two runs share

@@ -9,7 +9,9 @@ from PIL import Image
 
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
-from axiswise.records import append_rows, read_rows, read_tensors, records_files, write_json, write_tensors
+from axiswise.records import read_runs, read_tensors, write_json, write_tensors
+from axiswise.records._files import append_rows
+from axiswise.records._layout import records_files
 from axiswise.report.figures import contact, scatter_factors
 from axiswise_papers._gallery import PAPERS, errata, publish, summary_table, with_palette, write_gallery
 from axiswise_papers._verify import verify, write
@@ -53,7 +55,7 @@ def test_the_page_shows_claims_pictures_and_records(results):
 
 def test_published_records_are_those_of_the_runs(results):
     runs, published = (
-        {run: read_rows(path) for run, path in records_files(folder).items()}
+        {run: list(records) for run, records in read_runs(folder).items()}
         for folder in (results.parent / "runs" / STUDY, results / "rolinek2019" / "table_s4")
     )
     assert runs
@@ -66,7 +68,7 @@ def test_of_arrays_only_those_that_figures_need_are_published(tmp_path):
     images = {variant: np.full((2, 1, 3, 3), place) for place, variant in enumerate(("original", "changed", "noise"))}
     for variant in (*images, "reversed"):
         run = source / "beta-vae" / variant
-        append_rows(run / "records.jsonl", [{"member": "m"}])
+        append_rows(run / "records.jsonl", [{"member": "m", "measure": "mig"}])
         write_json(run / "run.json", {"format": "axiswise-run-1"})
         arrays = {"x": images.get(variant, np.zeros(1)), "m": np.ones(1)}
         write_tensors(run / "arrays" / name, arrays, {"format": "axiswise-arrays-1"})

@@ -20,7 +20,7 @@ def test_jacobians_of_trained_decoders(architecture):
         assert torch.equal(found, W[:, None].expand_as(found))
     step = 1e-6  # central differences: truncation 1e-12, rounding 1e-16 / 1e-6
     for latent in range(model.latents):
-        shift = torch.zeros(model.latents, dtype=torch.float64)
+        shift = torch.zeros(model.latents, dtype=torch.float64, device=codes.device)
         shift[latent] = step
         difference = (population.decode(codes + shift) - population.decode(codes - shift)) / (2 * step)
         assert torch.allclose(found[..., latent], difference.flatten(2), rtol=1e-6, atol=1e-8)

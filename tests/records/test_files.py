@@ -19,22 +19,9 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import (
-    PARTIAL,
-    append_rows,
-    read_about,
-    read_json,
-    read_rows,
-    read_tensors,
-    records_file,
-    records_files,
-    replacing,
-    versions,
-    write_bytes,
-    write_json,
-    write_rows,
-    write_tensors,
-)
+from axiswise.records import read_json, read_tensors, records_file, versions, write_bytes, write_json, write_tensors
+from axiswise.records._files import StoredArrays, append_rows, read_about, read_rows, replacing, write_rows
+from axiswise.records._layout import PARTIAL, records_files
 
 FORMAT = "test-1"
 ARRAYS = {"w": np.arange(12.0).reshape(3, 4), "b": np.zeros(0, np.float32), "steps": np.array(7, np.int64)}
@@ -161,7 +148,7 @@ def test_folders_are_made(tmp_path):
     write_bytes(tmp_path / "a" / "b" / "file", b"")
     append_rows(tmp_path / "c" / "d" / "rows.jsonl", [])
     assert (tmp_path / "a" / "b" / "file").read_bytes() == b""
-    assert read_rows(tmp_path / "c" / "d" / "rows.jsonl") == []
+    assert list(read_rows(tmp_path / "c" / "d" / "rows.jsonl")) == []
 
 
 @given(value=objects)
@@ -216,9 +203,9 @@ def test_rows_come_back_and_a_torn_line_does_not(tmp_path_factory, first, second
     append_rows(path, first)
     with path.open("ab") as file:
         file.write(torn.replace(b"\n", b""))
-    assert read_rows(path) == first
+    assert list(read_rows(path)) == first
     append_rows(path, second)
-    assert read_rows(path) == first + second
+    assert list(read_rows(path)) == first + second
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
@@ -227,7 +214,7 @@ def test_a_file_cut_anywhere_in_its_last_line_is_its_other_lines(tmp_path, cut):
     append_rows(path, [{"value": 1}, {"value": 2}])
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
-    assert read_rows(path) == [{"value": 1}]
+    assert list(read_rows(path)) == [{"value": 1}]
     append_rows(path, [{"value": 2}])
     assert path.read_bytes() == whole
 
@@ -237,7 +224,7 @@ def test_a_torn_line_elsewhere_is_an_error(tmp_path):
     path.write_bytes(b'{"value": 1}\n{"val\n{"value": 3}\n')
     message = r"Line 2 of .*rows\.jsonl is not JSON \(.*\)\. Restore or delete that line\."
     with pytest.raises(AxiswiseError, match=message):
-        read_rows(path)
+        list(read_rows(path))
 
 
 @pytest.mark.parametrize(("line", "kind"), [("3", "int"), ('["value"]', "list"), ("null", "NoneType")])
@@ -245,7 +232,7 @@ def test_a_line_that_is_no_object_is_an_error(tmp_path, line, kind):
     path = tmp_path / "rows.jsonl"
     path.write_text(f'{{"value": 1}}\n{line}\n')
     with pytest.raises(AxiswiseError, match=rf"Line 2 of .*rows\.jsonl must be a JSON object\. Got {kind}\."):
-        read_rows(path)
+        list(read_rows(path))
 
 
 def test_rows_that_do_not_reach_the_disk_are_not_kept(tmp_path, full_disk):
@@ -262,9 +249,9 @@ def test_rows_are_appended_all_or_none(tmp_path, limit):
     append_rows(path, [{"value": 1}])
     with file_size_limit(limit), pytest.raises(OSError, match="File too large"):
         append_rows(path, [{"value": number} for number in range(2, 9)])
-    assert read_rows(path) == [{"value": 1}]
+    assert list(read_rows(path)) == [{"value": 1}]
     append_rows(path, [{"value": 2}])
-    assert read_rows(path) == [{"value": 1}, {"value": 2}]
+    assert list(read_rows(path)) == [{"value": 1}, {"value": 2}]
 
 
 @given(rows=st.lists(objects, max_size=5))
@@ -273,7 +260,7 @@ def test_compressed_rows_come_back(tmp_path_factory, rows):
     write_rows(folder / "a.jsonl.gz", rows)
     write_rows(folder / "b.jsonl.gz", rows)
     append_rows(folder / "rows.jsonl", rows)
-    assert read_rows(folder / "a.jsonl.gz") == read_rows(folder / "rows.jsonl") == rows
+    assert list(read_rows(folder / "a.jsonl.gz")) == list(read_rows(folder / "rows.jsonl")) == rows
     assert (folder / "a.jsonl.gz").read_bytes() == (folder / "b.jsonl.gz").read_bytes()
     assert gzip.decompress((folder / "a.jsonl.gz").read_bytes()) == (folder / "rows.jsonl").read_bytes()
 
@@ -304,14 +291,14 @@ def test_a_damaged_compressed_file_is_an_error(tmp_path, damage):
         r"records\.jsonl\.gz is not a whole gzip file \(.+\)\. Restore it \(git checkout -- .*records\.jsonl\.gz\)"
     )
     with pytest.raises(AxiswiseError, match=message):
-        read_rows(path)
+        list(read_rows(path))
 
 
 def test_a_torn_line_within_a_compressed_file_is_an_error(tmp_path):
     path = tmp_path / "records.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"value": 1}\n{"val\n{"value": 3}\n'))
     with pytest.raises(AxiswiseError, match=r"Line 2 of .*records\.jsonl\.gz is not JSON"):
-        read_rows(path)
+        list(read_rows(path))
 
 
 def test_nothing_is_appended_to_compressed_rows(tmp_path):
@@ -321,7 +308,7 @@ def test_nothing_is_appended_to_compressed_rows(tmp_path):
         with pytest.raises(AxiswiseError, match=message):
             append_rows(tmp_path / name, [{"value": 2}])
     assert [path.name for path in tmp_path.iterdir()] == ["records.jsonl.gz"]
-    assert read_rows(tmp_path / "records.jsonl.gz") == [{"value": 1}]
+    assert list(read_rows(tmp_path / "records.jsonl.gz")) == [{"value": 1}]
 
 
 def test_compressed_rows_have_a_name_that_says_so(tmp_path):
@@ -378,6 +365,11 @@ def test_tensors_come_back_bit_for_bit(tmp_path):
         assert found.arrays[name].dtype == array.dtype
         assert found.arrays[name].tobytes() == array.tobytes()
         assert found.arrays[name].shape == array.shape
+    one_by_one = StoredArrays(path, FORMAT)
+    assert {name: array.tobytes() for name, array in one_by_one.items()} == {
+        name: array.tobytes() for name, array in arrays.items()
+    }
+    assert (len(one_by_one), "absent" in one_by_one, one_by_one.get("absent")) == (len(arrays), False, None)
 
 
 def test_the_same_tensors_are_the_same_bytes(tmp_path):
@@ -386,7 +378,7 @@ def test_the_same_tensors_are_the_same_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-READERS = [read_tensors, read_about]
+READERS = [read_tensors, read_about, StoredArrays]
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -448,11 +440,12 @@ def test_needs_neither_torch_nor_a_locale(tmp_path):
 import sys
 from pathlib import Path
 from axiswise import records
+from axiswise.records import _files
 path = Path({str(tmp_path)!r})
 records.write_json(path / "a.json", {{"format": "f", "name": "β"}})
 assert records.read_json(path / "a.json", "f")["name"] == "β"
-records.append_rows(path / "a.jsonl", [{{"name": "β"}}])
-assert records.read_rows(path / "a.jsonl") == [{{"name": "β"}}]
+_files.append_rows(path / "a.jsonl", [{{"name": "β"}}])
+assert list(_files.read_rows(path / "a.jsonl")) == [{{"name": "β"}}]
 assert "torch" not in sys.modules, "torch was imported"
 """
     options = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]

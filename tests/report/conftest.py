@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from axiswise.records import write_tensors
+from axiswise.records import Record, write_tensors
 from axiswise.report import write_report
 
 VERSIONS = {"axiswise": "0.1.0", "torch": "2.13.0", "python": "3.11.7"}
 
 
-def make_row(run: str, member: str, measure: str, value: float | None, **changes: Any) -> dict[str, Any]:
-    return {
+def make_row(run: str, member: str, measure: str, value: float | None, **changes: Any) -> Record:
+    return Record({
         "member": member, "run": run, "dataset": "synth_linear", "data": {"ratio": 1.0, "samples": 50000, "seed": 0},
         "architecture": "linear", "latents": 2, "objective": "BetaVAE", "hyperparameters": {"beta": 0.01},
         "optimizer": "Adam", "lr": 0.001, "batch": 512, "steps": 20000, "seed": 0, "status": "trained",
         "measure": measure, "value": value, "reason": None, "detail": {}, "points": 10000, "versions": VERSIONS,
         "device": "cpu", "seconds": 0.12, **changes,
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def make_run(
@@ -135,7 +135,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def row() -> Callable[..., dict[str, Any]]:
+def row() -> Callable[..., Record]:
     return make_row
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from axiswise.report._folder import Run
+from axiswise.report._folder import gather
 from axiswise.report._pictures import _ranks
 from axiswise.report._sections import Section, absences, describe, distinct, grouped, sections, spread, sweeps, varying
 
@@ -15,7 +15,7 @@ from axiswise.report._sections import Section, absences, describe, distinct, gro
 def section(row):
     def build(*changes: dict) -> Section:
         rows = tuple(row("g/r", f"m{place}", "mig", place / 10, **change) for place, change in enumerate(changes))
-        return sections([Run("g/r", Path("r"), {}, rows)])[0]
+        return sections([gather("g/r", Path("r"), {}, rows)])[0]
 
     return build
 
@@ -69,26 +69,26 @@ def test_structures_and_truth_values_are_names(section):
 
 def test_the_same_address_in_two_runs_is_two_members(row):
     runs = [
-        Run(f"g/{ratio}", Path("r"), {}, (row("", "m", "mig", 0.1, data={"ratio": ratio}),)) for ratio in (1.0, 2.0)
+        gather(f"g/{ratio}", Path("r"), {}, (row("", "m", "mig", 0.1, data={"ratio": ratio}),)) for ratio in (1.0, 2.0)
     ]
     (found,) = sections(runs)
     assert [member.settings["ratio"] for member in found.members] == [1.0, 2.0]
 
 
 def test_sections_keep_the_order_of_the_study(row):
-    runs = [Run(name, Path("r"), {}, (row(name, "m", "mig", 0.1),)) for name in ("b/1", "a/1", "b/2", "c")]
+    runs = [gather(name, Path("r"), {}, (row(name, "m", "mig", 0.1),)) for name in ("b/1", "a/1", "b/2", "c")]
     assert [(found.name, len(found.runs)) for found in sections(runs)] == [("b", 2), ("a", 1), ("c", 1)]
 
 
 def test_measures_lead_with_scores_and_end_with_terms(row):
     rows = tuple(row("r", "m", measure, 0.1) for measure in ("kl", "loss", "own", "dto", "mig", "another"))
-    assert sections([Run("r", Path("r"), {}, rows)])[0].measures == ("mig", "dto", "another", "own", "loss", "kl")
+    assert sections([gather("r", Path("r"), {}, rows)])[0].measures == ("mig", "dto", "another", "own", "loss", "kl")
 
 
 def test_spread_picks_best_and_worst_and_skips_members_without_a_score(row):
     scores = [0.5, None, 0.9, 0.1, 0.7, 0.3, 0.2]
     rows = tuple(row("r", f"m{place}", "mig", score, seed=place) for place, score in enumerate(scores))
-    found = sections([Run("r", Path("r"), {}, rows)])[0]
+    found = sections([gather("r", Path("r"), {}, rows)])[0]
     picked = spread(found.members, count=3)
     assert [(member.values["mig"], words) for member, words in picked] == [
         (0.9, "MIG 0.900 (highest)"),

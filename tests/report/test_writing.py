@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+import tracemalloc
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from scipy import stats
 
 from axiswise import report
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_rows, records_files, write_rows
+from axiswise.records._files import read_rows, write_rows
+from axiswise.records._layout import records_files
 from axiswise.report import contact_sheet, heat_map_sheet, scatter_sheet, write_report
+from axiswise.report._folder import read_folder
 
 
 class Reader(HTMLParser):
@@ -235,6 +238,66 @@ def test_latent_planes_of_many_settings_are_thinned(tmp_path: Path, row, write_r
     codes = {"factors": rng.random((9, 2))} | {member: rng.normal(size=(9, 3)) for member in betas}
     write_run(tmp_path, rows, {"codes": codes})
     assert "Shown are 12 of 14 settings" in read(write_report(tmp_path)).words
+
+
+def test_a_page_shows_some_of_many_members_and_says_so(tmp_path: Path, row, write_run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("axiswise.report._document.SHOWN", 20)
+    monkeypatch.setattr("axiswise.report._pictures.LINES", 5)
+    rows = [
+        row("r", f"m{place:04d}", "mig", None if place < 30 else place / 3000, seed=place,
+            status=f"diverged at step {place}" if place < 30 else "trained",
+            reason=f"diverged at step {place}" if place < 30 else None,
+            hyperparameters={"beta": 1.0 + place % 30})
+        for place in range(2100)
+    ]  # fmt: skip
+    history = {f"m{place:04d}/{term}": np.arange(3.0) for place in range(8) for term in ("step", "loss")}
+    write_run(tmp_path, rows, {"history": history})
+    page = write_report(tmp_path).read_text()
+    words = Reader(page).words
+    for said in (
+        "Shown are 20 of 2,100 members, evenly spaced; the records have all.",
+        "Shown are 20 of 30 settings, evenly spaced; the records have all.",
+        "Of each kind at most 2,000 members are dots; means and intervals are those of all.",
+        "a line that breaks off diverged. Shown are 5 of 8 members, evenly spaced.",
+        "m0023 diverged at step 23; 6 more",
+        "r : 6 more such gaps",
+        f"They differ in β ({', '.join(map(str, range(1, 25)))}, 6 more).",
+        "All 2100 members",
+    ):
+        assert said in words
+    assert page.count("<tr>") == 1 + 20 + 1 + 20 + 1 + 1
+    assert "<code>m0000</code>" in page
+    assert "<code>m2099</code>" in page
+
+
+def test_the_dots_that_are_drawn_of_many_cover_their_range():
+    from axiswise.report.figures.charts import DOTS, _shown
+
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 3, 10 * DOTS).astype(float), rng.random(10 * DOTS)
+    shown = _shown(x, y)
+    assert len(set(shown.tolist())) == DOTS
+    for value in range(3):
+        every, some = y[x == value], y[shown][x[shown] == value]
+        assert abs(len(some) - len(every) / 10) <= 1
+        assert stats.ks_2samp(every, some).statistic < 0.01
+    assert _shown(x[:DOTS], y[:DOTS]) == slice(None)
+
+
+def test_a_report_does_not_hold_its_rows(tmp_path: Path, row, write_run):
+    rows = [
+        row("r", f"m{member}", f"measure {measure}", 0.5, seed=member)
+        for measure in range(10) for member in range(300)
+    ]  # fmt: skip
+    write_run(tmp_path, rows)
+    peaks = []
+    for read in (lambda: read_folder(tmp_path), lambda: list(read_rows(tmp_path / "records.jsonl"))):
+        tracemalloc.start()
+        held = read()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert held
+    assert 10 * peaks[0] < peaks[1]
 
 
 @pytest.mark.parametrize(

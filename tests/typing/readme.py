@@ -21,8 +21,9 @@ members = aw.grid(
     seed=range(8),
 )
 population = aw.train(members, square, out="runs/square")
-rows = aw.evaluate(population, square, [aw.scores.mig, aw.geometry.dto])
-print(pandas.json_normalize(rows).pivot_table("value", "hyperparameters.beta", "measure").round(2))
+records = aw.evaluate(population, square, [aw.scores.mig, aw.geometry.dto])
+table = pandas.DataFrame(records).assign(beta=[record.hyperparameters["beta"] for record in records])
+print(table.pivot_table("value", "beta", "measure").round(2))
 
 sprites = aw.data.dsprites()
 members = aw.grid(

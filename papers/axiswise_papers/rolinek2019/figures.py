@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from axiswise.geometry import haar_chance
-from axiswise.records import read_tensors
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, SEQUENCE, WIDTH, Plane, latent_planes, picture
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
-from axiswise_papers._tables import drawing, read_study, values
+from axiswise_papers._tables import codes_of, drawing, read_study, values
 from axiswise_papers.rolinek2019.claims import FACTORS, MIDDLE, correlation, distances_and_scores
 from axiswise_papers.rolinek2019.studies import COLUMNS, RATIOS, THRESHOLDS
 from axiswise_papers.rolinek2019.tables import (
@@ -126,7 +125,7 @@ def figure_s5(folder: Path, rows: Rows) -> bytes:
     shown = []
     for ratio in (1.0, 1.5):
         run = f"linear/ratio-{ratio}"
-        arrays = read_tensors(folder / run / "arrays" / "codes.safetensors", "axiswise-arrays-1").arrays
+        arrays = codes_of(folder / run)
         angles, planes = values(rows, run, "axis_angle"), []
         members = {row["seed"]: row["member"] for row in rows[run]}
         for seed, member in sorted(members.items())[:SQUARES]:

@@ -10,15 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from axiswise.attack import VARIANTS
-from axiswise.records import read_tensors
+from axiswise.records import read_arrays
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, PALETTE, WIDTH, picture, tight
 from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
-from axiswise_papers._tables import column, drawing, read_study, values
+from axiswise_papers._tables import codes_of, column, drawing, read_study, values
 from axiswise_papers.zietlow2021.claims import MAIN, by_weight
 from axiswise_papers.zietlow2021.tables import ARMS, SCORES, arms_of, dataset_of, dataset_words, published
 
-ARRAYS = "axiswise-arrays-1"
 PRINTED_MARK = {"fmt": "s", "color": MUTED, "markersize": 4}
 MEASURED_MARK = {"fmt": "o", "color": ACCENT, "markersize": 4}
 WORDS = {"original": "original", "changed": "changed", "noise": "noise", "reversed": "roles\nexchanged"}
@@ -61,7 +60,7 @@ def figure_1(folder: Path, rows: Rows) -> bytes:
     """The plane in the coordinates of PCA, of a linear and of a non-linear VAE, coloured by its stripes."""
     clouds = {}
     for run in ("plane/linear", "plane/non-linear"):
-        arrays = read_tensors(folder / run / "arrays" / "codes.safetensors", ARRAYS).arrays
+        arrays = codes_of(folder / run)
         members = {row["seed"]: row["member"] for row in rows[run]}
         level = values(rows, run, "embedding", "level")
         # The seed in the middle, by how far its latents are along and across stripes.
@@ -160,10 +159,8 @@ def attacked(rows: Rows) -> Figure:
 
 def _images(folder: Path) -> dict[str, bytes]:
     """The picture of original, change and result; none if the arrays were not stored."""
-    files = {end: folder / "beta-vae" / end / "arrays" / "reconstructions.safetensors" for end in VARIANTS}
-    if not all(file.exists() for file in files.values()):
-        return {}
-    return {"images.png": images({end: read_tensors(file, ARRAYS).arrays["x"] for end, file in files.items()})}
+    stored = {end: read_arrays(folder / "beta-vae" / end, "reconstructions") for end in VARIANTS}
+    return {"images.png": images({end: arrays["x"] for end, arrays in stored.items()})} if all(stored.values()) else {}
 
 
 @picture

@@ -8,10 +8,11 @@ import torch
 
 from axiswise.attack._bilevel import Learning
 from axiswise.attack.choose import Choice, Ranking, choose, table
-from axiswise.attack.learn import POPULATION, Learned, check_attack, check_folder, learn
+from axiswise.attack.learn import Learned, check_attack, check_folder, learn
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.population import Member, Population, Precision, Progress, device_named, train
+from axiswise.records._layout import POPULATION_FOLDER
 
 
 class Attack(NamedTuple):
@@ -103,7 +104,7 @@ def attack(
         check_folder(folder)
     settings: dict[str, Any] = {"dtype": dtype, "precision": precision, "progress": progress}
     dataset = dataset.to(device_named(device)) if device is not None else dataset
-    population = train(members, dataset, out=folder / POPULATION if folder else None, **settings)
+    population = train(members, dataset, out=folder / POPULATION_FOLDER if folder else None, **settings)
     choice = choose(population, dataset, count=count, by=by, apart=apart)
     log(table(choice))
     return Attack(population, choice, learn(population, dataset, choice, learning, out=folder, **settings))

@@ -11,7 +11,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.evaluation import kl, loss, reconstruction
 from axiswise.objectives.objective import needs_of
 from axiswise.population import Member, Precision, Progress
-from axiswise.records import read_rows, records_file
+from axiswise.records import read_runs
 from axiswise.scores import active_units, mig
 from axiswise.statistics import Comparison, Interval, compare, mean_interval
 from axiswise.studies import Run, Scale
@@ -148,15 +148,11 @@ def verdicts(folder: str | Path, score: str = "mig") -> list[Verdict]:
     Raises:
         AxiswiseError: If there is no arm that was measured on all three datasets.
     """
-    folder, found = Path(folder), []
-    for arm in sorted(path.name for path in folder.iterdir() if path.is_dir()):
-        files = {variant: records_file(folder / arm / variant) for variant in VARIANTS}
-        if not all(file.exists() for file in files.values()):
-            continue
-        # By member: of one that was measured twice, the last value counts.
+    runs, found = read_runs(folder), []
+    for arm in dict.fromkeys(run.partition("/")[0] for run in runs):
         values = {
-            variant: list({row["member"]: row["value"] for row in read_rows(file) if row["measure"] == score}.values())
-            for variant, file in files.items()
+            variant: [record.value for record in runs.get(f"{arm}/{variant}", ()) if record.measure == score]
+            for variant in VARIANTS
         }
         if all(values.values()):
             original = values["original"]

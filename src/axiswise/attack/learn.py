@@ -30,13 +30,11 @@ from axiswise.models import VAE, initialise
 from axiswise.numerics import integers, normal
 from axiswise.population import Population, Precision, Progress, RunFolder, Trained, device_named, fast_precision
 from axiswise.population._cohort import stacking_pays
-from axiswise.population._folder import LOCK
 from axiswise.population.loop import Finished, Loop
 from axiswise.records import describe, read_tensors, write_tensors
+from axiswise.records._layout import CHANGE_FILE, LEARNING, LEARNING_FILE, LOCK, POPULATION_FOLDER
 from axiswise.shapes import Int, Tensor
 
-LEARNING = "axiswise-learning-1"
-POPULATION, FINISHED, UNFINISHED = "population", "change.safetensors", "learning.safetensors"
 ENCODED_AT_ONCE = 1 << 22  # numbers of observations: 16 MB in float32
 CHECKED = 1 << 22  # numbers of a dataset that its range is read from
 FOLLOWED_AT = 8192  # observations that the latent to follow is read from
@@ -119,7 +117,7 @@ def learn(
     folder = Path(out)
     check_folder(folder)
     with RunFolder(folder).locked():
-        finished = folder / FINISHED
+        finished = folder / CHANGE_FILE
         if finished.exists():
             change, history = read_change(finished)
             _refuse_other(finished, change.arguments, arguments)
@@ -168,10 +166,10 @@ def check_folder(folder: Path) -> None:
         axiswise.errors.AxiswiseError: ... is not the folder of an attack: ... Choose another `out`.
     """
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if names - {LOCK} and not names & {POPULATION, FINISHED, UNFINISHED}:
+    if names - {LOCK} and not names & {POPULATION_FOLDER, CHANGE_FILE, LEARNING_FILE}:
         raise AxiswiseError(
-            f"{folder} is not the folder of an attack: it has none of {POPULATION}/, {UNFINISHED} and {FINISHED}, but "
-            "is not empty. Choose another `out`."
+            f"{folder} is not the folder of an attack: it has none of {POPULATION_FOLDER}/, {LEARNING_FILE} and "
+            f"{CHANGE_FILE}, but is not empty. Choose another `out`."
         )
 
 
@@ -211,7 +209,7 @@ def _learned(
     """Learns the change, from the state in the folder if there is one, and stores it there."""
     built, scales = _built(attacked, dataset, learning), ranges(dataset)
     batches = Batches(built, dataset, scales, _encoded(attacked.population, dataset, dtype), dtype)
-    unfinished = folder / UNFINISHED if folder else None
+    unfinished = folder / LEARNING_FILE if folder else None
     saved = read_tensors(unfinished, LEARNING) if unfinished and unfinished.exists() else None
     if unfinished and saved:
         _refuse_other(unfinished, saved.about["asked"], arguments)
@@ -235,7 +233,7 @@ def _learned(
     learned = _learned_change(built, scales, loop.finish(), arguments)
     if folder and unfinished:
         seconds = np.array(learned.seconds)
-        save_change(folder / FINISHED, learned.change, {**learned.history, "seconds": seconds})
+        save_change(folder / CHANGE_FILE, learned.change, {**learned.history, "seconds": seconds})
         unfinished.unlink(missing_ok=True)
     return learned
 

@@ -17,9 +17,9 @@ from axiswise.errors import AxiswiseError
 from axiswise.models._layers import Reshape
 from axiswise.models._sizes import check_sizes
 from axiswise.records import describe, read_tensors, restore, versions, write_tensors
+from axiswise.records._layout import CHANGE
 from axiswise.shapes import Float, Num, Tensor
 
-CHANGE = "axiswise-change-1"
 NETWORK = "change"
 HALVINGS = 16  # four transposed convolutions double the side four times
 Renderer = Literal["convolutional", "dense"]

@@ -132,7 +132,7 @@ def run(
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
     from axiswise.engines import run_study
-    from axiswise.records import records_files
+    from axiswise.records._layout import records_files
     from axiswise.studies import SCALES, find_study
 
     chosen = find_study(study)

@@ -43,6 +43,7 @@ def attack(
     from axiswise.attack import attack as attacked
     from axiswise.attack.arms import OBJECTIVES
     from axiswise.records import write_json
+    from axiswise.records._layout import ATTACK_FILE, JUDGEMENT_FOLDER
     from axiswise.report import write_report
     from axiswise.report._attack import Row, attack_page, cell
     from axiswise.scores import active_units, dci, factor_vae, mig, sap
@@ -65,18 +66,18 @@ def attack(
         found = attacked(original, choice, how, count=count, apart=apart, out=folder, **settings)
         console.print(f"[2/3] {', '.join(names)} on original, changed and noisy data")
         measures = (mig, dci, factor_vae, sap, active_units)
-        judge(original, found.learned.change, judged_by, folder / "judgement", measures=measures, **settings)
+        judge(original, found.learned.change, judged_by, folder / JUDGEMENT_FOLDER, measures=measures, **settings)
     except KeyboardInterrupt:
         raise interrupted() from None
     console.print("[3/3] the page")
     rows = [
         Row(each.arm, score, each.means, each.drop, each.noise_drop)
         for score in SCORES
-        for each in verdicts(folder / "judgement", score)
+        for each in verdicts(folder / JUDGEMENT_FOLDER, score)
     ]
     facts = {"dataset": dataset, "ε": f"{epsilon:g}", "steps": f"{budget:,}", "members": f"{seeds} each", "on": device}
     written = attack_page(
-        folder / "attack.html",
+        folder / ATTACK_FILE,
         title=f"An attack on {dataset}",
         facts=facts,
         ranking=table(found.choice),
@@ -84,7 +85,7 @@ def attack(
         images=_images(original, found),
         drawn=_planes(original, found),
     )
-    write_report(folder / "judgement")
+    write_report(folder / JUDGEMENT_FOLDER)
     for row in rows:
         means = "  ".join(f"{variant} {cell(row.means[variant])}" for variant in ("original", "changed", "noise"))
         console.print(

@@ -11,9 +11,6 @@ import typer
 from axiswise.errors import AxiswiseError
 
 FORMAT = "axiswise-status-1"
-# Names of formats. The modules that write them have these names, too, but import PyTorch, which is slow.
-STUDY, RUN, MEMBER, COHORT = "axiswise-study-1", "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1"
-LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -68,21 +65,22 @@ def status(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write it to this file, too.")] = None,
 ) -> None:
     """Show what of a run or study is done, in training, waiting or failed, also while it is running."""
-    from axiswise.records import write_json
+    from axiswise.records import read_study_header, write_json
 
-    title, runs, resume = _study(folder) if (folder / "study.json").is_file() else _lone_run(folder)
+    about = read_study_header(folder)
+    title, runs, resume = _study(folder, about) if about else _lone_run(folder)
     for line in [title, *_table(runs, time.time()), *([f"resume: {resume}"] if resume else [])]:
         typer.echo(line)
     if json_file:
-        about = {"format": FORMAT, "folder": str(folder), "resume": resume, "runs": [asdict(run) for run in runs]}
-        write_json(json_file, about)
+        states = [asdict(run) for run in runs]
+        write_json(json_file, {"format": FORMAT, "folder": str(folder), "resume": resume, "runs": states})
 
 
-def _study(folder: Path) -> tuple[str, list[RunStatus], str | None]:
+def _study(folder: Path, about: Mapping[str, Any]) -> tuple[str, list[RunStatus], str | None]:
     """Title and runs of a study folder, and the command that resumes it."""
-    from axiswise.records import is_locked, read_json
+    from axiswise.records import is_locked
+    from axiswise.records._layout import LOCK
 
-    about = read_json(folder / "study.json", STUDY)
     alive = is_locked(folder / LOCK)
     planned = about.get("planned") or {name: {} for name in about.get("runs", [])}
     runs = [_run(name, folder / name, plan, about, alive=alive) for name, plan in planned.items()]
@@ -98,15 +96,11 @@ def _study(folder: Path) -> tuple[str, list[RunStatus], str | None]:
 
 def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
     """The same of a run folder. Its plan is in no file, only in the call that made it."""
-    from axiswise.records import is_locked, read_json
+    from axiswise.records import is_locked
+    from axiswise.records._folders import read_run
+    from axiswise.records._layout import LOCK
 
-    if not (folder / "run.json").is_file():
-        found = "which does not exist" if not folder.exists() else "which has neither"
-        raise AxiswiseError(
-            f"Expected a run or study folder (with run.json or study.json). Got {folder}, {found}. "
-            "Pass the folder that `axiswise run` or `aw.train(..., out=folder)` wrote."
-        )
-    about = read_json(folder / "run.json", RUN)
+    about = read_run(folder)
     alive = is_locked(folder / LOCK)
     running = {"running": [folder.name]} if alive else {}
     run = _run(folder.name, folder, {}, running, alive=alive)
@@ -150,10 +144,11 @@ def _run(name: str, folder: Path, plan: Mapping[str, Any], about: Mapping[str, A
 
 def _members(folder: Path, planned: set[str]) -> tuple[dict[str, str], list[str]]:
     """How each finished member ended, by address, and what cannot be read; all of them if none are named."""
-    from axiswise.records import read_about
+    from axiswise.records._files import read_about
+    from axiswise.records._layout import MEMBER, matching, member_file
 
     ended, unread = {}, []
-    for path in sorted((folder / "members").glob("*.safetensors")):
+    for path in matching(member_file(folder, "*")):
         if not planned or path.stem in planned:
             try:
                 ended[path.stem] = read_about(path, MEMBER)["status"]
@@ -164,10 +159,12 @@ def _members(folder: Path, planned: set[str]) -> tuple[dict[str, str], list[str]
 
 def _cohorts(folder: Path, planned: set[str], done: set[str]) -> tuple[tuple[Cohort, ...], set[str], list[str]]:
     """Unfinished cohorts, their members, and what cannot be read."""
-    from axiswise.records import address, read_about
+    from axiswise.records import address
+    from axiswise.records._files import read_about
+    from axiswise.records._layout import COHORT, cohort_file, matching
 
     cohorts, begun, unread = [], set(), []
-    for path in sorted((folder / "cohorts").glob("*.safetensors")):
+    for path in matching(cohort_file(folder, "*")):
         try:
             saved, about = path.stat().st_mtime, read_about(path, COHORT)
         except (AxiswiseError, FileNotFoundError) as error:
@@ -183,15 +180,13 @@ def _cohorts(folder: Path, planned: set[str], done: set[str]) -> tuple[tuple[Coh
 
 
 def _measured(folder: Path, plan: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Pairs of member and measure that have a row, and how many are planned."""
-    from axiswise.records import read_rows, records_file
+    """Pairs of member and measure that have a record, and how many are planned."""
+    from axiswise.records._record import count_records
 
-    path = records_file(folder)
-    rows = {(row.get("member"), row.get("measure")) for row in read_rows(path)} if path.is_file() else set()
     if not plan:
-        return len(rows), None
-    pairs = {(member, measure) for member in plan["members"] for measure in plan["measures"]}
-    return len(rows & pairs), len(pairs)
+        return count_records(folder), None
+    members, measures = set(plan["members"]), set(plan["measures"])
+    return count_records(folder, members, measures), len(members) * len(measures)
 
 
 def _reason(failure: Mapping[str, Any]) -> str:

@@ -14,7 +14,8 @@ import torch
 
 from axiswise.data.folders import cache_folder
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, replacing, write_json
+from axiswise.records import read_json, write_json
+from axiswise.records._files import replacing
 from axiswise.shapes import Shaped, Tensor
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})

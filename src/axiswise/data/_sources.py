@@ -24,7 +24,7 @@ from urllib.response import addinfourl
 
 from axiswise.data.folders import data_folder
 from axiswise.errors import AxiswiseError, DataUnavailable
-from axiswise.records import replacing
+from axiswise.records._files import replacing
 
 CHUNK = 1 << 20
 CONNECT_SECONDS = 10

@@ -14,7 +14,7 @@ from axiswise.data.dataset import FactorDataset, Render
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.data.folders import cache_folder
 from axiswise.errors import AxiswiseError
-from axiswise.records import replacing
+from axiswise.records._files import replacing
 from axiswise.shapes import Float, Int, Shaped, Tensor
 
 FILENAME = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"

@@ -28,7 +28,7 @@ from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.data.folders import cache_folder, data_folder
 from axiswise.errors import AxiswiseError
-from axiswise.records import replacing
+from axiswise.records._files import replacing
 from axiswise.shapes import Float, Int, Shaped, Tensor
 
 FILENAME = "3dshapes.h5"

@@ -29,8 +29,8 @@ import torch
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.population import Precision, Progress, device_named
-from axiswise.population._folder import LOCK
 from axiswise.records import is_locked, locked
+from axiswise.records._layout import LOCK
 from axiswise.studies import Failure, Run, RunResult, Scale, Study, StudyFolder, open_study, train_and_measure
 from axiswise.studies._folder import units
 

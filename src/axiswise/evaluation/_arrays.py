@@ -12,10 +12,9 @@ from axiswise.geometry import traversal
 from axiswise.geometry.activity import ACTIVE_BELOW
 from axiswise.numerics import permutation
 from axiswise.population import Population
-from axiswise.records import write_tensors
+from axiswise.records._folders import write_arrays
 from axiswise.shapes import Tensor
 
-FORMAT = "axiswise-arrays-1"
 CLOUD = 1000  # points of the latent planes
 IMAGES = 10  # of reconstructions
 TRAVERSAL = np.linspace(-2.0, 2.0, 9, dtype=np.float32)  # of each latent, in standard deviations of the prior
@@ -33,13 +32,13 @@ def store_arrays(population: Population, dataset: FactorDataset, out: str | Path
         out: The run folder.
         seed: Decides which points.
     """
-    folder = Path(out) / "arrays"
+    folder = Path(out)
     histories = {
         f"{trained.member.address}/{name}": array
         for trained in population.trained
         for name, array in trained.history.items()
     }
-    write_tensors(folder / "history.safetensors", histories, {"format": FORMAT})
+    write_arrays(folder, "history", histories)
     trained = [member for member in population.trained if member.status == "trained"]
     if not trained:
         return
@@ -55,11 +54,11 @@ def store_arrays(population: Population, dataset: FactorDataset, out: str | Path
             traversals |= _traversals(own)
     if images:
         shown["x"] = _numpy(dataset.x(chosen[:IMAGES]))
-        write_tensors(folder / "reconstructions.safetensors", shown, {"format": FORMAT})
-        write_tensors(folder / "traversals.safetensors", traversals, {"format": FORMAT})
+        write_arrays(folder, "reconstructions", shown)
+        write_arrays(folder, "traversals", traversals)
     else:
         codes["factors"] = _numpy(dataset.factors(chosen[:CLOUD]))
-        write_tensors(folder / "codes.safetensors", codes, {"format": FORMAT})
+        write_arrays(folder, "codes", codes)
 
 
 def _traversals(quantities: Quantities) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""`evaluate`: measures in, rows out."""
+"""`evaluate`: measures in, records out."""
 
 import inspect
 import math
@@ -18,11 +18,12 @@ from axiswise.evaluation._arrays import store_arrays
 from axiswise.evaluation._quantities import QUANTITIES, Quantities, at_same_points, by_member
 from axiswise.numerics import permutation, repeatable
 from axiswise.population import Group, Population, RunFolder, Trained
-from axiswise.records import append_rows, versions
+from axiswise.records import Record, versions
+from axiswise.records._files import append_rows
+from axiswise.records._layout import RECORDS_FILE
 from axiswise.schedules import Schedule, hyperparameters
 
 Measure = Callable[..., Any]
-Row = dict[str, Any]
 
 
 @repeatable()
@@ -35,8 +36,8 @@ def evaluate(
     seed: int = 0,
     out: str | Path | None = None,
     store: bool = True,
-) -> list[Row]:
-    """Computes measures for every member and returns a row for each pair, ready for ``pandas.DataFrame``.
+) -> list[Record]:
+    """Computes measures for every member and returns a record for each pair, ready for ``pandas.DataFrame``.
 
     A measure is any function. The names of its parameters are the quantities it needs, of: `x`, `factors`, `kinds`,
     `codes` (posterior means), `samples`, `variance`, `kl`, `posterior`, `decode` (E[x | z]), `decode_raw` (the
@@ -52,7 +53,7 @@ def evaluate(
     place, is called with the latter alone, at ten times as many points.
 
     What a member cannot give (a diverged one gives nothing, one without decoder no Jacobians, codes without noise no
-    density) is a row with the reason, and so is a measure that raises :class:`~axiswise.errors.NotDefined`.
+    density) is a record with the reason, and so is a measure that raises :class:`~axiswise.errors.NotDefined`.
 
     Arguments:
         population: The members.
@@ -60,7 +61,7 @@ def evaluate(
         measures: What to measure.
         points: How many points of the dataset to use, drawn without replacement; all if it has fewer.
         seed: Decides which points.
-        out: A run folder; None is the population's own, if it has one. The rows are added to its records, and what a
+        out: A run folder; None is the population's own, if it has one. The records are added to its own, and what a
             report draws (histories, codes, reconstructions, traversals) is stored in its ``arrays/``.
         store: Whether to store anything.
 
@@ -71,8 +72,8 @@ def evaluate(
         >>> members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(1e-2), steps=20, seed=range(2))
         >>> def spread(codes):
         ...     return codes.std(dim=(1, 2))
-        >>> rows = evaluate(train(members, square), square, [scores.mig, spread], points=500)
-        >>> [(row["measure"], row["seed"]) for row in rows]
+        >>> records = evaluate(train(members, square), square, [scores.mig, spread], points=500)
+        >>> [(record.measure, record.seed) for record in records]
         [('mig', 0), ('mig', 1), ('spread', 0), ('spread', 1)]
     """
     if points < 1:
@@ -80,7 +81,7 @@ def evaluate(
     needs = [_needs(measure) for measure in measures]
     chosen = permutation(seed, "evaluation", len(dataset))[:points]
     settings = {"points": len(chosen), "points_seed": seed, "versions": versions(), "device": str(dataset.device)}
-    rows: list[tuple[int, int, Row]] = []
+    found: list[tuple[int, int, Record]] = []
     for group in _alike(population):
         quantities = Quantities(group, dataset, chosen.to(dataset.device))
         for order, needed in enumerate(needs):
@@ -89,8 +90,8 @@ def evaluate(
             seconds = round((time.perf_counter() - began) / len(results), 6)
             for position, trained, result in zip(group.positions, group.trained, results, strict=True):
                 about = {**describe_member(trained, dataset), "measure": needed.name, **result._asdict()}
-                rows.append((order, position, {**about, **settings, "seconds": seconds}))
-    ordered = [row for _, _, row in sorted(rows, key=lambda entry: entry[:2])]
+                found.append((order, position, Record(**about, **settings, seconds=seconds)))
+    records = [record for _, _, record in sorted(found, key=lambda entry: entry[:2])]
     out = out if out is not None else population.folder
     if store and out is not None:
         if any(trained.external for trained in population.trained):
@@ -99,8 +100,8 @@ def evaluate(
             with folder.locked():
                 folder.open(dataset.identity, "their own")
         store_arrays(population, dataset, out, seed=seed)
-        append_rows(Path(out) / "records.jsonl", ordered)
-    return ordered
+        append_rows(Path(out) / RECORDS_FILE, records)
+    return records
 
 
 def each(measure: Measure) -> Measure:
@@ -143,8 +144,8 @@ def name_of(measure: Measure) -> str:
     return getattr(measure, "__name__", type(measure).__name__)
 
 
-def describe_member(trained: Trained, dataset: FactorDataset) -> Row:
-    """The columns that identify a row's member and what it was measured on."""
+def describe_member(trained: Trained, dataset: FactorDataset) -> dict[str, Any]:
+    """The fields that identify a record's member and what it was measured on."""
     member = trained.member
     known = not trained.external  # the settings of a model that was trained elsewhere are unknown
     return {
@@ -181,7 +182,7 @@ class Needs(NamedTuple):
 
 
 class MeasureResult(NamedTuple):
-    """A measure of one member: its value, or the reason why it has none. The fields are columns of a row."""
+    """A measure of one member: its value, or the reason why it has none. The fields are those of a record."""
 
     value: float | None
     reason: str | None

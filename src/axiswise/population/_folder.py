@@ -1,13 +1,8 @@
-"""Run folders: members by content address, and the states of unfinished cohorts.
+"""Run folders: members by content address, and the states of unfinished cohorts; `records._layout` has the names.
 
-::
-
-    run.json                      the dataset and floating-point type all members share
-    members/ADDRESS.safetensors   a finished member: weights, buffers, history, status
-    cohorts/ADDRESS.safetensors   a cohort in training: the whole state, and the layout a resumption repeats
-    records.jsonl, arrays/        the results of `evaluate`
-
-The same call resumes, a larger grid trains what is missing, another dataset is refused.
+A member is stored with its weights, buffers, history and status, a cohort in training with its whole state and the
+layout that a resumption repeats. The same call resumes, a larger grid trains what is missing, another dataset is
+refused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,21 +21,19 @@ from axiswise.population._cohort import Cohort
 from axiswise.population._trained import Trained
 from axiswise.population.loop import Loop
 from axiswise.population.member import Member
-from axiswise.records import (
+from axiswise.records import address, locked, read_json, read_tensors, restore, versions, write_json, write_tensors
+from axiswise.records._files import read_about
+from axiswise.records._layout import (
+    COHORT,
+    LOCK,
+    MEMBER,
     PARTIAL,
-    address,
-    locked,
-    read_about,
-    read_json,
-    read_tensors,
-    restore,
-    versions,
-    write_json,
-    write_tensors,
+    RUN,
+    RUN_FILE,
+    cohort_file,
+    matching,
+    member_file,
 )
-
-LOCK = ".lock"
-RUN, MEMBER, COHORT = "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1"
 
 
 @dataclass(frozen=True)
@@ -60,14 +53,15 @@ class RunFolder:
             AxiswiseError: If it contains something else.
         """
         about = {"format": RUN, "dataset": dict(dataset), "dtype": dtype}
-        if not (self.path / "run.json").exists():
+        file = self.path / RUN_FILE
+        if not file.exists():
             if any(path.name != LOCK for path in self.path.iterdir()):
                 raise AxiswiseError(
-                    f"{self.path} is not a run folder: it has no run.json but is not empty. Choose another `out`."
+                    f"{self.path} is not a run folder: it has no {RUN_FILE} but is not empty. Choose another `out`."
                 )
-            write_json(self.path / "run.json", {**about, "versions": versions()})
+            write_json(file, {**about, "versions": versions()})
             return
-        found = read_json(self.path / "run.json", RUN)
+        found = read_json(file, RUN)
         for name in ("dataset", "dtype"):
             if found.get(name) != about[name]:
                 raise AxiswiseError(
@@ -88,7 +82,7 @@ class RunFolder:
 
     def holds(self, member: str) -> bool:
         """Whether a finished member of that address is here."""
-        return self._member(member).exists()
+        return member_file(self.path, member).exists()
 
     def write_member(self, trained: Trained) -> None:
         """Stores a finished member."""
@@ -96,7 +90,8 @@ class RunFolder:
         arrays |= {f"buffers/{name}": tensor.cpu().numpy() for name, tensor in trained.buffers.items()}
         arrays |= {f"history/{name}": array for name, array in trained.history.items()}
         form = {"member": trained.member.form, "status": trained.status, "seconds": round(trained.seconds, 3)}
-        write_tensors(self._member(trained.member.address), arrays, {"format": MEMBER, **form, "about": trained.about})
+        path = member_file(self.path, trained.member.address)
+        write_tensors(path, arrays, {"format": MEMBER, **form, "about": trained.about})
 
     def read_member(
         self, member: str, known: Mapping[str, Member] | None = None, factories: Sequence[Factory] = ()
@@ -108,11 +103,12 @@ class RunFolder:
             known: Members by address, which are not rebuilt from their stored form.
             factories: The functions that build stored models of a user's own.
         """
-        arrays, about = read_tensors(self._member(member), MEMBER)
+        path = member_file(self.path, member)
+        arrays, about = read_tensors(path, MEMBER)
         described = (known or {}).get(member) or restore(about["member"], catalogue(factories))
         # The address is that of the stored form: names in it may be old ones, which `catalogue` translates.
         if (found := address(about["member"])) != member:
-            raise AxiswiseError(f"{self._member(member)} contains member {found}, not {member}: it was renamed.")
+            raise AxiswiseError(f"{path} contains member {found}, not {member}: it was renamed.")
         weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
         if isinstance(described.model.network, Custom):
             _check_built(described, weights)
@@ -128,14 +124,14 @@ class RunFolder:
 
     def members(self) -> list[str]:
         """Addresses of all finished members."""
-        return sorted(path.stem for path in (self.path / "members").glob("*.safetensors"))
+        return [path.stem for path in matching(member_file(self.path, "*"))]
 
     def write_state(self, cohort: Cohort, loop: Loop) -> None:
         """Stores an unfinished cohort: its layout, state and history."""
         arrays, about = loop.state()
         layout = {"members": [member.form for member in cohort.members]}
         layout |= {"threads": cohort.threads, "precision": cohort.precision}
-        write_tensors(self._cohort(cohort), arrays, {"format": COHORT, **layout, **about})
+        write_tensors(cohort_file(self.path, cohort.address), arrays, {"format": COHORT, **layout, **about})
 
     def resume(self, cohort: Cohort, loop: Loop) -> None:
         """Resumes a loop from the saved state of its cohort, if there is one.
@@ -143,7 +139,7 @@ class RunFolder:
         Raises:
             AxiswiseError: If the state is of another program.
         """
-        if (path := self._cohort(cohort)).exists():
+        if (path := cohort_file(self.path, cohort.address)).exists():
             loop.resume(read_tensors(path, COHORT), str(path))
 
     def unfinished(self, known: Mapping[str, Member]) -> list[Cohort]:
@@ -151,7 +147,7 @@ class RunFolder:
         networks = (member.model.network for member in known.values())
         names = catalogue([network.factory for network in networks if isinstance(network, Custom)])
         found = []
-        for path in sorted((self.path / "cohorts").glob("*.safetensors")):
+        for path in matching(cohort_file(self.path, "*")):
             about = read_about(path, COHORT)
             members = {address(form): form for form in about["members"]}
             if members.keys() & known.keys():  # others may need a factory that this call does not have
@@ -161,13 +157,7 @@ class RunFolder:
 
     def forget(self, cohort: Cohort) -> None:
         """Removes the state of a cohort whose members are all stored."""
-        self._cohort(cohort).unlink(missing_ok=True)
-
-    def _member(self, member: str) -> Path:
-        return self.path / "members" / f"{member}.safetensors"
-
-    def _cohort(self, cohort: Cohort) -> Path:
-        return self.path / "cohorts" / f"{cohort.address}.safetensors"
+        cohort_file(self.path, cohort.address).unlink(missing_ok=True)
 
 
 def _check_built(member: Member, weights: Mapping[str, torch.Tensor]) -> None:

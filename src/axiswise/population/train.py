@@ -18,13 +18,14 @@ from axiswise.models import Factory
 from axiswise.objectives.objective import needs_of
 from axiswise.population._cohort import Cohort, cohorts, structure
 from axiswise.population._cohort_loop import cohort_loop
-from axiswise.population._folder import RUN, RunFolder
+from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Trained
 from axiswise.population.loop import Finished, Loop, Progress
 from axiswise.population.member import Member
 from axiswise.population.population import Population
 from axiswise.population.program import Precision
 from axiswise.records import address, read_json, versions
+from axiswise.records._layout import RUN, RUN_FILE
 
 CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
 CHECKED = 1 << 22  # numbers of a dataset whose range is checked before training
@@ -172,9 +173,9 @@ def load(
         axiswise.errors.AxiswiseError: Expected a run folder with a run.json at no-such-folder. There is none.
     """
     folder = RunFolder(Path(path))
-    if not (folder.path / "run.json").is_file():
-        raise AxiswiseError(f"Expected a run folder with a run.json at {path}. There is none.")
-    read_json(folder.path / "run.json", RUN)
+    if not (folder.path / RUN_FILE).is_file():
+        raise AxiswiseError(f"Expected a run folder with a {RUN_FILE} at {path}. There is none.")
+    read_json(folder.path / RUN_FILE, RUN)
     factories = (model,) if callable(model) else tuple(model)
     members = [folder.read_member(member, factories=factories) for member in folder.members()]
     return Population(members, folder.path).to(device_named(device))

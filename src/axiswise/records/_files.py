@@ -14,11 +14,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from axiswise.errors import AxiswiseError
+from axiswise.records._layout import GZIP, PARTIAL
 
 Json = dict[str, Any]
-PARTIAL = ".partial"  # ending of an unfinished file; a killed process leaves one behind
-RECORDS = "records.jsonl"
-GZIP = ".gz"  # ending of compressed JSON Lines
+BLOCK = 1 << 16  # bytes that are searched at a time for the end of the last whole line
 
 
 @contextmanager
@@ -78,42 +77,6 @@ def read_json(path: Path, expected: str) -> Json:
     return value
 
 
-def records_file(folder: Path) -> Path:
-    """The file with a run's records: ``records.jsonl``, or ``records.jsonl.gz`` if there is only that.
-
-    `evaluate` appends to the plain file. Published results are compressed. Without either, the path of the plain file.
-
-    Raises:
-        AxiswiseError: If the folder has both, since rows may then be in one and not in the other.
-
-    Example:
-        >>> records_file(Path("runs/mine")).as_posix()
-        'runs/mine/records.jsonl'
-    """
-    plain, compressed = folder / RECORDS, folder / (RECORDS + GZIP)
-    if not compressed.is_file():
-        return plain
-    if plain.is_file():
-        raise AxiswiseError(
-            f"Expected either {RECORDS} or {RECORDS}{GZIP} in {folder}. Got both. Delete the one that is out of date."
-        )
-    return compressed
-
-
-def records_files(folder: Path) -> dict[str, Path]:
-    """The records of all runs below a folder: their files by the run's path within it, sorted.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> append_rows(folder / "linear" / "beta" / "records.jsonl", [{"value": 1}])
-        >>> [(name, path.name) for name, path in records_files(folder).items()]
-        [('linear/beta', 'records.jsonl')]
-    """
-    runs = {path.parent for name in (RECORDS, RECORDS + GZIP) for path in folder.rglob(name)}
-    return {run.relative_to(folder).as_posix(): records_file(run) for run in sorted(runs)}
-
-
 def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Appends JSON objects to a file, one a line, and waits until they are on the disk.
 
@@ -129,7 +92,7 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         >>> append_rows(path, [{"value": 1}])
         >>> _ = path.write_text(path.read_text() + '{"val')
         >>> append_rows(path, [{"value": 2}])
-        >>> read_rows(path)
+        >>> list(read_rows(path))
         [{'value': 1}, {'value': 2}]
     """
     compressed = path if path.suffix == GZIP else path.with_name(path.name + GZIP)
@@ -138,12 +101,11 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
             f"Rows are appended to plain JSON Lines only. Got {compressed}, which is compressed. "
             f"Choose another folder, or unpack it first: gunzip {compressed}"
         )
-    lines = _lines(rows)
+    lines = b"".join(map(_line, rows))
     path.parent.mkdir(parents=True, exist_ok=True)
     # Unbuffered: a buffer that could not be written would be tried again, after the cut, when the file is closed.
     with path.open("ab+", buffering=0) as file:
-        file.seek(0)
-        whole = file.read().rfind(b"\n") + 1
+        whole = _end_of_lines(file)
         file.truncate(whole)
         try:
             while lines:
@@ -152,6 +114,18 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         except OSError:
             file.truncate(whole)
             raise
+
+
+def _end_of_lines(file: IO[bytes]) -> int:
+    """Where the last whole line of a file ends, found from its end: the file may be large."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - BLOCK)
+        file.seek(start)
+        if newline := file.read(end - start).rfind(b"\n") + 1:
+            return start + newline
+        end = start
+    return 0
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -165,26 +139,29 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "records.jsonl.gz"
         >>> write_rows(path, [{"value": 1}])
-        >>> read_rows(path)
+        >>> list(read_rows(path))
         [{'value': 1}]
     """
     if path.suffix != GZIP:
         raise AxiswiseError(f"`path` must end in {GZIP}. Got {path}. `append_rows` writes plain JSON Lines.")
-    write_bytes(path, gzip.compress(_lines(rows), 9, mtime=0))
+    with replacing(path) as stream, gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as compressed:
+        for row in rows:
+            compressed.write(_line(row))
 
 
-def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
+def _line(row: Mapping[str, Any]) -> bytes:
+    return (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def read_rows(path: Path) -> list[Json]:
-    """Reads JSON Lines, plain or compressed; a torn last line is ignored, a torn line elsewhere is an error.
+def read_rows(path: Path) -> Iterator[Json]:
+    """Reads JSON Lines one by one, plain or compressed. A torn last line is ignored, one elsewhere is an error.
 
     Raises:
         AxiswiseError: If a line other than the last is not a JSON object, or if a compressed file is damaged.
     """
-    rows: list[Json] = []
-    for number, line in enumerate(_contents(path).split(b"\n")[:-1], start=1):
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.endswith(b"\n"):
+            return
         try:
             row = json.loads(line)
         except ValueError as error:
@@ -193,22 +170,22 @@ def read_rows(path: Path) -> list[Json]:
             ) from error
         if not isinstance(row, dict):
             raise AxiswiseError(f"Line {number} of {path} must be a JSON object. Got {type(row).__name__}.")
-        rows.append(row)
-    return rows
+        yield row
 
 
-def _contents(path: Path) -> bytes:
-    if path.suffix != GZIP:
-        return path.read_bytes()
-    compressed = path.read_bytes()
-    try:
-        if not compressed:
-            raise EOFError("it is empty")
-        return gzip.decompress(compressed)
-    except (OSError, EOFError, zlib.error) as error:
-        raise AxiswiseError(
-            f"{path} is not a whole gzip file ({error}). Restore it (git checkout -- {path}) or publish it again."
-        ) from error
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        if path.suffix != GZIP:
+            yield from file
+            return
+        try:
+            if not path.stat().st_size:
+                raise EOFError("it is empty")
+            yield from gzip.GzipFile(fileobj=file)
+        except (OSError, EOFError, zlib.error) as error:
+            raise AxiswiseError(
+                f"{path} is not a whole gzip file ({error}). Restore it (git checkout -- {path}) or publish it again."
+            ) from error
 
 
 class Tensors(NamedTuple):
@@ -234,7 +211,7 @@ def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[s
 
 def read_about(path: Path, expected: str) -> Json:
     """Reads only the JSON object of a safetensors file whose "format" must be `expected`."""
-    return _open(path, expected, arrays=False).about
+    return _open(path, expected)[1]
 
 
 def read_tensors(path: Path, expected: str) -> Tensors:
@@ -243,27 +220,53 @@ def read_tensors(path: Path, expected: str) -> Tensors:
     Raises:
         AxiswiseError: If the file is missing, truncated, not safetensors, or not ours.
     """
-    return _open(path, expected, arrays=True)
+    file, about = _open(path, expected)
+    return Tensors({name: file.get_tensor(name) for name in file.keys()}, about)  # noqa: SIM118 (it is no dictionary)
 
 
-def _open(path: Path, expected: str, *, arrays: bool) -> Tensors:
+class StoredArrays(Mapping[str, np.ndarray]):
+    """The arrays of a safetensors file, each of which is read when it is asked for.
+
+    Arguments:
+        path: The file.
+        expected: The format it must have.
+    """
+
+    def __init__(self, path: Path, expected: str) -> None:
+        self._file = _open(path, expected)[0]
+        self._names = dict.fromkeys(self._file.keys())
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._file.get_tensor(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _open(path: Path, expected: str) -> tuple[Any, Json]:
+    """An open safetensors file, which is whole, and the JSON object about it."""
     if not path.is_file():
         raise AxiswiseError(f"Expected a safetensors file at {path}. There is none.")
     try:
-        with safe_open(path, framework="numpy") as file:
-            about = _about(file.metadata() or {})
-            ours = about.get("format") == expected
-            names = file.keys() if arrays and ours else ()
-            loaded = {name: file.get_tensor(name) for name in names}
+        file = safe_open(path, framework="numpy")
+        about = _about(file.metadata() or {})
     except (SafetensorError, OSError, ValueError) as error:
         raise AxiswiseError(
             f"{path} is not a whole safetensors file ({error}). It was truncated or written by something else: "
             "delete it to have it made again."
         ) from error
-    if not ours:
+    if about.get("format") != expected:
         found = about.get("format")
         raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}: it holds something else.")
-    return Tensors(loaded, about)
+    return file, about
 
 
 def _about(metadata: Mapping[str, str]) -> Json:

@@ -8,14 +8,13 @@ from urllib.parse import quote
 import numpy as np
 
 from axiswise.records import records_file
-from axiswise.report._folder import Run, Study
+from axiswise.report._folder import Run, Setting, Study
 from axiswise.report._sections import (
     MISSING,
     Section,
-    Setting,
     absences,
     distinct,
-    finite,
+    evenly,
     grouped,
     label,
     measured,
@@ -27,6 +26,8 @@ from axiswise.report._sections import (
 from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 from axiswise.statistics import mean_interval
 
+SHOWN = 1000  # rows of a table, at most
+NAMED = 24  # values of a setting, or members that diverged, that a sentence names
 SUMMARY_NOTE = (
     "Mean over members ± its 95 % Student t interval, which a single member does not have; (k of n) where only k of n "
     "members have a value."
@@ -57,24 +58,18 @@ def _paragraph(text: str, style: str) -> Markup:
 
 def _facts(study: Study, compared: Sequence[Section]) -> Markup:
     members = [member for section in compared for member in section.members]
-    seconds = sum(_seconds(run) for run in study.runs)
+    seconds = math.fsum(member.seconds for member in members if not math.isnan(member.seconds))
     entries = {
         "members": setting(len(members)),
         "runs": setting(len(study.runs)),
         "datasets": ", ".join(sorted({setting(member.settings["dataset"]) for member in members})),
         "steps": _range([member.settings["steps"] for member in members]),
-        "device": ", ".join(sorted({member.device for member in members} - {""})),
+        "device": ", ".join(sorted(frozenset().union(*(run.devices for run in study.runs)))),
         "time of training": _duration(seconds) if seconds else "",
         "scale": study.scale,
     }
     pairs = (element("div", element("dt", name), element("dd", text)) for name, text in entries.items() if text)
     return element("dl", *pairs, class_="facts")
-
-
-def _seconds(run: Run) -> float:
-    """Time that the members of a run took to train; every row of a member has it."""
-    members = {row["member"]: finite(row.get("training_seconds")) for row in run.rows}
-    return math.fsum(value for value in members.values() if not math.isnan(value))
 
 
 def _duration(seconds: float) -> str:
@@ -111,15 +106,28 @@ def _notices(study: Study, compared: Sequence[Section]) -> Markup:
     for section in compared:
         failed = [member for member in section.members if member.status not in ("trained", "")]
         for run, members in groupby(failed, key=lambda member: member.run):
-            statuses = (join(element("code", member.address), f" {member.status}") for member in members)
-            items.append(join(element("b", run), ": ", Markup("; ".join(statuses))))
-        for measures, reason, members in absences(section):
-            who = "1 member has" if members == 1 else f"{members} members have"
-            items.append(join(element("b", section.name), f": {who} no {', '.join(map(label, measures))} ({reason})"))
+            statuses = [join(element("code", member.address), f" {member.status}") for member in members]
+            items.append(join(element("b", run), ": ", Markup("; ".join(_first(statuses)))))
+        lacking = [
+            f"{'1 member has' if members == 1 else f'{members} members have'} no "
+            f"{', '.join(map(label, measures))} ({reason})"
+            for measures, reason, members in absences(section)
+        ]
+        items += [join(element("b", section.name), f": {words}") for words in _first(lacking, "more such gaps")]
     if not items:
         return Markup()
     heading = element("h2", "What is missing")
     return element("aside", heading, element("ul", *(element("li", item) for item in items)))
+
+
+def _first(texts: Sequence[str], more: str = "more") -> list[str]:
+    """The first of many texts, and how many more there are.
+
+    Example:
+        >>> _first(["1", "2"]), _first(["1"] * 30)[-2:]
+        (['1', '2'], ['1', '6 more'])
+    """
+    return [*texts[:NAMED], *([f"{len(texts) - NAMED:,} {more}"] if len(texts) > NAMED else [])]
 
 
 def _section(section: Section, pictures: Sequence[Picture]) -> Markup:
@@ -149,10 +157,11 @@ def _setup(section: Section) -> str:
     opening = f"{len(members)} members" if len(members) > 1 else "One member"
     sentences = [f"{opening}: {shared}." if shared else f"{opening}."]
     if differing:
-        choices = (
-            f"{label(name)} ({', '.join(setting(part[0].settings[name]) for _, part in grouped(members, [name]))})"
+        values = {
+            name: [setting(part[0].settings[name]) for _, part in grouped(members, [name])]
             for name in distinct(members)
-        )
+        }
+        choices = (f"{label(name)} ({', '.join(_first(taken))})" for name, taken in values.items())
         sentences.append(f"They differ in {'; '.join(choices)}.")
     return " ".join(sentences)
 
@@ -212,15 +221,22 @@ def _figures(pictures: Iterable[Picture]) -> Markup:
 
 def _summary_table(section: Section) -> Markup:
     columns, scales = varying(section.members), {name: _scale(section, name) for name in section.measures}
+    groups = grouped(section.members, columns)
     rows = [
         [
             *(setting(members[0].settings[name]) for name in columns),
             setting(len(members)),
             *(_interval(measured(members, name), scale) for name, scale in scales.items()),
         ]
-        for _, members in grouped(section.members, columns)
+        for _, members in evenly(groups, SHOWN)
     ]
-    return table([*map(label, columns), "members", *map(label, scales)], rows)
+    return join(table([*map(label, columns), "members", *map(label, scales)], rows), _left_out(len(groups), "settings"))
+
+
+def _left_out(count: int, what: str) -> Markup:
+    """Says so where a table does not show everything."""
+    words = f"Shown are {SHOWN:,} of {count:,} {what}, evenly spaced; the records have all."
+    return _paragraph(words if count > SHOWN else "", "note")
 
 
 def _member_table(section: Section) -> Markup:
@@ -232,11 +248,12 @@ def _member_table(section: Section) -> Markup:
             *(setting(member.settings[name]) for name in columns),
             setting(member.seed),
             member.status,
-            *(number(member.values[name], scale) for name, scale in scales.items()),
+            *(number(member.values.get(name, math.nan), scale) for name, scale in scales.items()),
         ]
-        for member in section.members
+        for member in evenly(section.members, SHOWN)
     ]
-    return table(["member", "run", *map(label, columns), "seed", "status", *map(label, scales)], rows)
+    whole = table(["member", "run", *map(label, columns), "seed", "status", *map(label, scales)], rows)
+    return join(whole, _left_out(len(section.members), "members"))
 
 
 def _provenance(study: Study) -> Markup:
@@ -244,12 +261,12 @@ def _provenance(study: Study) -> Markup:
         [
             element("a", run.name, href=quote(records_file(run.folder).relative_to(study.folder).as_posix())),
             _dataset(run),
-            ", ".join(sorted({row.get("device") or "" for row in run.rows} - {""})),
-            _versions(row.get("versions") or {} for row in run.rows),
+            ", ".join(sorted(run.devices)),
+            _versions(run.versions),
         ]
         for run in study.runs
     ]
-    versions = _versions([study.versions])
+    versions = _versions({name: {str(version)} for name, version in study.versions.items()})
     return element(
         "footer",
         element("h2", "Where this comes from"),
@@ -268,9 +285,5 @@ def _dataset(run: Run) -> str:
     return f"{dataset.get('name', '')}({arguments})"
 
 
-def _versions(found: Iterable[dict]) -> str:
-    by_name = {}
-    for versions in found:
-        for name, version in versions.items():
-            by_name.setdefault(name, set()).add(str(version))
-    return ", ".join(f"{name} {' / '.join(sorted(by_name[name]))}" for name in sorted(by_name))
+def _versions(found: dict[str, set[str]]) -> str:
+    return ", ".join(f"{name} {' / '.join(sorted(found[name]))}" for name in sorted(found))

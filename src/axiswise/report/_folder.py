@@ -1,27 +1,73 @@
-"""Reading a run or study folder: JSON, JSON Lines and safetensors in, plain Python and numpy out."""
+"""Reading a run or study folder: what a report needs of every record, gathered while records stream by."""
 
+import hashlib
+import json
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 from typing import Any
 
-import numpy as np
-
 from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, read_rows, read_tensors, records_file
+from axiswise.records import Record, read_json, read_records, read_study_header, records_file
+from axiswise.records._folders import read_run
+from axiswise.records._layout import RUN, RUN_FILE, STUDY_FILE
 
-RUN_FORMAT = "axiswise-run-1"
-STUDY_FORMAT = "axiswise-study-1"
-ARRAYS_FORMAT = "axiswise-arrays-1"
+LONG = 48  # characters of a structure that are still worth reading
+
+Setting = float | int | str | None
+"""What was chosen: a number, a name, or nothing where a member has no such setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member, as its records describe it.
+
+    A member's address does not name its data, so that several runs may have the same address.
+
+    Arguments:
+        run: The name of its run.
+        address: Its content address.
+        settings: What was chosen: dataset, architecture, objective, hyperparameters, optimizer, …
+        values: What was measured, where there is a value.
+        reasons: Why there is none, of the other measures.
+        seed: Its seed.
+        status: "trained", or what went wrong.
+        seconds: Time that it took to train; NaN if unknown.
+    """
+
+    run: str
+    address: str
+    settings: dict[str, Setting]
+    values: dict[str, float]
+    reasons: dict[str, str]
+    seed: Setting
+    status: str
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Run:
-    """One trained and measured set of members: its name in the study, its folder, its header and its rows."""
+    """One trained and measured set of members: its name in the study, its folder, its header, and what was measured.
+
+    Arguments:
+        name: Its name.
+        folder: Its folder.
+        header: The contents of ``run.json``.
+        members: Its members, in the order of their records.
+        factors: Names of the dataset's factors.
+        devices: Where members were measured.
+        versions: The versions that measured them, by package.
+    """
 
     name: str
     folder: Path
     header: dict[str, Any]
-    rows: tuple[dict[str, Any], ...]
+    members: tuple[Member, ...]
+    factors: tuple[str, ...]
+    devices: frozenset[str]
+    versions: dict[str, set[str]]
 
     @property
     def group(self) -> str:
@@ -54,39 +100,21 @@ def read_folder(folder: Path) -> Study:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: Expected a run or study folder (with run.json or study.json). Got /nowhere, ...
     """
-    if (folder / "study.json").is_file():
-        return _read_study(folder)
-    if (folder / "run.json").is_file():
-        return _read_lone_run(folder)
-    found = "which does not exist" if not folder.exists() else "which has neither"
-    raise AxiswiseError(
-        f"Expected a run or study folder (with run.json or study.json). Got {folder}, {found}. "
-        "Pass the folder that `axiswise run` or `aw.train(..., out=folder)` wrote."
-    )
-
-
-def read_arrays(run: Run, name: str) -> dict[str, np.ndarray]:
-    """Reads the arrays stored beside a run's rows under one name; none are stored when the file is absent.
-
-    Arguments:
-        run: The run.
-        name: "reconstructions", "traversals", "codes" or "history".
-    """
-    path = run.folder / "arrays" / f"{name}.safetensors"
-    return read_tensors(path, ARRAYS_FORMAT).arrays if path.is_file() else {}
-
-
-def _read_study(folder: Path) -> Study:
-    header = read_json(folder / "study.json", STUDY_FORMAT)
-    runs = tuple(_read_run(folder / name, name) for name in header.get("runs", ()))
+    header, name = read_study_header(folder), folder.resolve().name
+    if header:
+        runs = tuple(_listed_run(folder / run, run) for run in header.get("runs", ()))
+    else:
+        header = read_run(folder)
+        runs = (gather(None, folder, header, read_records(folder)),)
+        name = runs[0].name
     if not runs:
         raise AxiswiseError(
-            f"Expected a study with at least one run. Got {folder / 'study.json'}, which lists none. "
+            f"Expected a study with at least one run. Got {folder / STUDY_FILE}, which lists none. "
             "Run the study again; `skipped` in that file names the runs that it skipped, and why."
         )
     return Study(
         folder=folder,
-        title=header.get("title") or header.get("study") or folder.resolve().name,
+        title=header.get("title") or header.get("study") or name,
         summary=header.get("summary") or "",
         command=header.get("command") or "",
         scale=header.get("scale") or "",
@@ -96,44 +124,90 @@ def _read_study(folder: Path) -> Study:
     )
 
 
-def _read_lone_run(folder: Path) -> Study:
-    run = _read_run(folder, None)
-    header = run.header
-    return Study(
-        folder=folder,
-        title=header.get("title") or run.name,
-        summary=header.get("summary") or "",
-        command=header.get("command") or "",
-        scale=header.get("scale") or "",
-        versions=header.get("versions") or {},
-        skipped={},
-        runs=(run,),
-    )
-
-
-def _read_run(folder: Path, name: str | None) -> Run:
-    if not (folder / "run.json").is_file():
+def _listed_run(folder: Path, name: str) -> Run:
+    if not (folder / RUN_FILE).is_file():
         raise AxiswiseError(
-            f"Expected the file {folder / 'run.json'}, which the study lists. Got none. "
-            "Run the study again; it resumes."
+            f"Expected the file {folder / RUN_FILE}, which the study lists. Got none. Run the study again; it resumes."
         )
-    header = read_json(folder / "run.json", RUN_FORMAT)
-    rows = _last_rows(records_file(folder))
-    return Run(name or rows[0].get("run") or folder.resolve().name, folder, header, rows)
+    return gather(name, folder, read_json(folder / RUN_FILE, RUN), read_records(folder))
 
 
-def _last_rows(path: Path) -> tuple[dict[str, Any], ...]:
-    """Reads the rows; of two rows for one member and measure the last one counts."""
-    rows = {}
-    for row in read_rows(path) if path.is_file() else ():
-        if not {"member", "measure"} <= row.keys():
-            raise AxiswiseError(
-                f"Expected every row of {path} to have `member` and `measure`. Got one with "
-                f"{', '.join(sorted(row)) or 'nothing'}. Remove it, or measure the run again."
+def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iterable[Record]) -> Run:
+    """Makes a run of its records, of which none is kept: a study may have a million.
+
+    Arguments:
+        name: Its name; if None, the one in its records, or its folder's.
+        folder: Its folder.
+        header: The contents of ``run.json``.
+        records: Its records. What all records of a member share is taken from the first.
+
+    Raises:
+        AxiswiseError: If there are none.
+    """
+    members: dict[str, Member] = {}
+    settings: dict[tuple, dict[str, Setting]] = {}  # members that differ in their seed share theirs
+    factors: tuple[str, ...] = ()
+    devices, versions = set(), {}
+    for record in records:
+        if not members:
+            name = name or record.get("run") or folder.resolve().name
+            factors = tuple(map(str, record.get("factors") or ()))
+        member = members.get(record["member"])
+        if member is None:
+            chosen = _settings(record)
+            member = members[record["member"]] = Member(
+                run=name or "",
+                address=record["member"],
+                settings=settings.setdefault(tuple(chosen.items()), chosen),
+                values={},
+                reasons={},
+                seed=plain(record.get("seed")),
+                status=intern(str(record.get("status") or "")),
+                seconds=finite(record.get("training_seconds")),
             )
-        rows[row["member"], row["measure"]] = row
-    if not rows:
+        measure, value = intern(record["measure"]), finite(record.get("value"))
+        if math.isnan(value):
+            member.reasons[measure] = intern(str(record.get("reason") or "the value is not a finite number"))
+        else:
+            member.values[measure] = value
+        devices.add(record.get("device") or "")
+        for package, version in (record.get("versions") or {}).items():
+            versions.setdefault(package, set()).add(str(version))
+    if not members:
         raise AxiswiseError(
-            f"Expected at least one row in {path}. Got none. Measure the run first: `aw.evaluate(..., out=folder)`."
+            f"Expected at least one row in {records_file(folder)}. Got none. Measure the run first: "
+            "`aw.evaluate(..., out=folder)`."
         )
-    return tuple(rows[key] for key in sorted(rows))
+    return Run(name or "", folder, header, tuple(members.values()), factors, frozenset(devices - {""}), versions)
+
+
+def _settings(record: Record) -> dict[str, Setting]:
+    chosen = {name: record.get(name) for name in ("dataset", "architecture", "objective")}
+    trained = {name: record.get(name) for name in ("latents", "optimizer", "lr", "batch", "steps")}
+    hyperparameters = record.get("hyperparameters") or {}
+    taken = {*chosen, *trained, *hyperparameters, "seed"}
+    data = {f"data {name}" if name in taken else name: value for name, value in (record.get("data") or {}).items()}
+    data.pop("data seed", None)  # another draw of the same data is a repetition, not a setting
+    return {name: plain(value) for name, value in (chosen | data | hyperparameters | trained).items()}
+
+
+def plain(value: Any) -> Setting:
+    """Numbers, names and None as they are, truth values and structures as text; of long ones the start and a hash.
+
+    Example:
+        >>> plain([[0.5, 0.25], [1.0, 2.0]]), plain([[0.123456789] * 9] * 9)
+        ('[[0.5, 0.25], [1.0, 2.0]]', '[[0.123456789, 0… (7c61b2)')
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = json.dumps(value, sort_keys=True)
+    if len(text) <= LONG:
+        return text
+    return f"{text[: LONG // 3]}… ({hashlib.sha256(text.encode()).hexdigest()[:6]})"
+
+
+def finite(value: Any) -> float:
+    """A finite number as a float, and anything else as NaN."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan

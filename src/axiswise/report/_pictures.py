@@ -2,18 +2,19 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
+from axiswise.records import read_arrays
 from axiswise.report import figures
-from axiswise.report._folder import read_arrays
+from axiswise.report._folder import Member, finite
 from axiswise.report._sections import (
-    Member,
     Section,
     describe,
     distinct,
-    finite,
+    evenly,
     grouped,
     label,
     measured,
@@ -21,11 +22,13 @@ from axiswise.report._sections import (
     spread,
     sweeps,
 )
+from axiswise.report.figures.charts import DOTS
 from axiswise.report.html import Picture
 
 POINTS = 4000  # per latent plane: more dots cover each other at its size
 SEEDS, ROWS = 10, 12  # latent planes side by side, and below each other
 KINDS = 8  # lines, or colours, that a reader can distinguish
+LINES = 200  # members whose training is drawn
 TRAVERSAL_CAPTION = (
     " Each row moves one latent while the others stay; rows are ordered by KL. A disentangled latent changes "
     "one thing along its row; a passive one changes nothing."
@@ -77,7 +80,8 @@ def _curves(section: Section) -> Iterator[Picture]:
             f"Every measure against {label(sweep)}. The line is the mean over members, the band its 95 % interval "
             "(cut off where it leaves the members), and each dot is one member. "
             + (POOLED_CAPTION if pooled else "Dots far apart mean that the seed matters as much as the setting.")
-            + (f" Members without {label(sweep)} ({absent}) are not drawn." if absent else ""),
+            + (f" Members without {label(sweep)} ({absent}) are not drawn." if absent else "")
+            + _thinned(kinds),
             f"Curves of {', '.join(map(label, section.measures))} against {label(sweep)}",
         )
 
@@ -86,11 +90,13 @@ def _strips(section: Section) -> Iterator[Picture]:
     swept = sweeps(section)
     if swept and all(any(member.settings[name] is not None for name in swept) for member in section.members):
         return
+    kinds = _kinds(section, section.members, None)
     yield Picture(
         "strips",
-        figures.strips(_kinds(section, section.members, None), section.measures),
+        figures.strips(kinds, section.measures),
         "Every measure of every member: a dot per member, a bar at the mean, and, where there is more than one member, "
-        "a line across for its 95 % interval. Strips that overlap do not differ by more than their seeds do.",
+        "a line across for its 95 % interval. Strips that overlap do not differ by more than their seeds do."
+        + _thinned(kinds),
         f"Strips of dots of {', '.join(map(label, section.measures))}",
     )
 
@@ -98,20 +104,30 @@ def _strips(section: Section) -> Iterator[Picture]:
 def _alignment(section: Section) -> Iterator[Picture]:
     if not {"mig", "dto"} <= set(section.measures):
         return
-    both = [member for member in section.members if math.isfinite(member.values["mig"] + member.values["dto"])]
+    both = [member for member in section.members if {"mig", "dto"} <= member.values.keys()]
     if len(both) < 2:
         return
     complete = [name for name in sweeps(section) if all(member.settings[name] is not None for member in both)]
     swept = complete[0] if complete else None
+    kinds = _kinds(section, both, swept)
     yield Picture(
         "dto-mig",
-        figures.scatter(_kinds(section, both, swept), "dto", "mig", label(swept) if swept else None),
+        figures.scatter(kinds, "dto", "mig", label(swept) if swept else None),
         "Alignment against disentanglement, a dot per member. DtO measures how far the decoder's local principal "
         "directions are from the latent axes (0 is aligned), MIG how far one latent stands out for each factor. If "
-        "alignment is what disentangles, the dots fall from the upper left to the lower right." + _correlation(both),
+        "alignment is what disentangles, the dots fall from the upper left to the lower right."
+        + _correlation(both)
+        + _thinned(kinds),
         "Scatter of MIG against DtO",
         place="beside",
     )
+
+
+def _thinned(kinds: Sequence[figures.Curve]) -> str:
+    """Says so where not every member is a dot."""
+    if all(len(kind.x) <= DOTS for kind in kinds):
+        return ""
+    return f" Of each kind at most {DOTS:,} members are dots; means and intervals are those of all."
 
 
 def _correlation(members: Sequence[Member]) -> str:
@@ -123,42 +139,42 @@ def _correlation(members: Sequence[Member]) -> str:
 
 def _ranks(values: np.ndarray) -> np.ndarray:
     """Ranks from 0, the mean rank for ties: how many values are smaller, and half of the others that are equal."""
-    return (values[:, None] > values).sum(1) + ((values[:, None] == values).sum(1) - 1) / 2
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - counts + (counts - 1) / 2)[place]
 
 
 def _latent_planes(section: Section) -> Iterator[Picture]:
-    stored = {run.name: read_arrays(run, "codes") for run in section.runs}
-    drawn = []
-    for member in section.members:
-        codes, factors = (stored[member.run].get(name) for name in (member.address, "factors"))
-        if codes is not None and factors is not None and codes.shape[1] >= 2 == factors.shape[1]:
-            points = np.linspace(0, len(codes) - 1, min(POINTS, len(codes))).round().astype(int)
-            if np.isfinite(codes[points]).all():
-                drawn.append((member, _plane(member, codes[points], factors[points])))
-    if not drawn:
+    stored = {run.name: read_arrays(run.folder, "codes") for run in section.runs}
+    members = [member for member in section.members if {member.address, "factors"} <= stored[member.run].keys()]
+    groups = grouped(members, distinct(members)) if members else []
+    planes = [(name, list(islice(_planes(part, stored), SEEDS))) for name, part in evenly(groups, ROWS)]
+    rows = [(name, drawn) for name, drawn in planes if drawn]
+    if not rows:
         return
-    members = [member for member, _ in drawn]
-    planes = {(member.run, member.address): plane for member, plane in drawn}
-    rows = [
-        (name, [planes[member.run, member.address] for member in part[:SEEDS]])
-        for name, part in grouped(members, distinct(members))
-    ]
-    shown = np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(int))
     yield Picture(
         "planes",
-        figures.latent_planes([rows[place] for place in shown], _factor_names(section)),
+        figures.latent_planes(rows, _factor_names(section)),
         "The latent plane of each member, a panel per seed: the posterior means of the data, coloured by the two "
         "factors as in the key on the left. An upright square gives each factor a latent of its own; a rotated square "
         "mixes them. Where every seed rotates it differently, nothing in the objective prefers the axes. All panels "
         "have the same scale."
-        + (f" Shown are {len(shown)} of {len(rows)} settings, evenly spaced." if len(shown) < len(rows) else ""),
+        + (f" Shown are {len(rows)} of {len(groups)} settings, evenly spaced." if len(rows) < len(groups) else ""),
         "Scatter plots of posterior means in the latent plane, one panel per member",
     )
 
 
 def _factor_names(section: Section) -> tuple[str, str]:
-    names = section.runs[0].rows[0].get("factors") or ()
-    return (str(names[0]), str(names[1])) if len(names) == 2 else ("factor 1", "factor 2")
+    names = section.runs[0].factors
+    return (names[0], names[1]) if len(names) == 2 else ("factor 1", "factor 2")
+
+
+def _planes(members: Iterable[Member], stored: Mapping[str, Mapping[str, np.ndarray]]) -> Iterator[figures.Plane]:
+    """The planes of those members that have one: at least two latents, two factors, and codes that are finite."""
+    for member in members:
+        codes, factors = (stored[member.run][name] for name in (member.address, "factors"))
+        points = evenly(range(len(codes)), POINTS)
+        if codes.shape[1] >= 2 == factors.shape[1] and np.isfinite(codes[points]).all():
+            yield _plane(member, codes[points], factors[points])
 
 
 def _plane(member: Member, codes: np.ndarray, factors: np.ndarray) -> figures.Plane:
@@ -171,7 +187,7 @@ def _plane(member: Member, codes: np.ndarray, factors: np.ndarray) -> figures.Pl
 
 
 def _reconstructions(section: Section) -> Iterator[Picture]:
-    stored = {run.name: read_arrays(run, "reconstructions") for run in section.runs}
+    stored = {run.name: read_arrays(run.folder, "reconstructions") for run in section.runs}
     has = [member for member in section.members if {member.address, "x"} <= stored[member.run].keys()]
     shown = spread(has)
     if not shown:
@@ -190,7 +206,7 @@ def _reconstructions(section: Section) -> Iterator[Picture]:
 
 
 def _traversals(section: Section) -> Iterator[Picture]:
-    stored = {run.name: read_arrays(run, "traversals") for run in section.runs}
+    stored = {run.name: read_arrays(run.folder, "traversals") for run in section.runs}
     names = ("images", "values", "kl", "active")
     has = [
         member for member in section.members if {f"{member.address}/{n}" for n in names} <= stored[member.run].keys()
@@ -208,16 +224,17 @@ def _traversals(section: Section) -> Iterator[Picture]:
 
 
 def _training(section: Section) -> Iterator[Picture]:
-    stored = {run.name: read_arrays(run, "history") for run in section.runs}
+    stored = {run.name: read_arrays(run.folder, "history") for run in section.runs}
     has = [member for member in section.members if f"{member.address}/step" in stored[member.run]]
     swept = next(iter(sweeps(section)), None)
+    drawn = evenly(has, LINES)
     lines = [
         figures.Line(
             stored[member.run][f"{member.address}/step"],
-            _scalar_terms(stored[member.run], member.address),
+            terms,
             finite(member.settings[swept]) if swept else math.nan,
         )
-        for member in has
+        for member, terms in zip(drawn, _scalar_terms(drawn, stored), strict=True)
     ]
     found = {term: None for line in lines for term in line.terms}
     terms = sorted(found, key=lambda term: LOSS_TERMS.index(term) if term in LOSS_TERMS else len(LOSS_TERMS))
@@ -226,7 +243,8 @@ def _training(section: Section) -> Iterator[Picture]:
             "training",
             figures.training(lines, terms, label(swept) if swept else None),
             "The terms of the objective while training, a thin line per member. Lines that still fall at the right "
-            "edge were stopped early; a line that breaks off diverged.",
+            "edge were stopped early; a line that breaks off diverged."
+            + (f" Shown are {len(drawn)} of {len(has):,} members, evenly spaced." if len(drawn) < len(has) else ""),
             f"Training curves of {', '.join(map(label, terms))}",
         )
     by_latent = [member for member in has if f"{member.address}/kl_per_latent" in stored[member.run]]
@@ -249,10 +267,19 @@ def _training(section: Section) -> Iterator[Picture]:
         )
 
 
-def _scalar_terms(stored: Mapping[str, np.ndarray], address: str) -> dict[str, np.ndarray]:
-    """A member's recorded terms that are one number a step, by name; one that was never a number is left out."""
-    own = {name.removeprefix(f"{address}/"): term for name, term in stored.items() if name.startswith(f"{address}/")}
-    return {name: term for name, term in own.items() if name != "step" and term.ndim == 1 and np.isfinite(term).any()}
+def _scalar_terms(
+    members: Sequence[Member], stored: Mapping[str, Mapping[str, np.ndarray]]
+) -> list[dict[str, np.ndarray]]:
+    """Members' recorded terms that are one number a step, by name; one that was never a number is left out."""
+    found = {(member.run, member.address): {} for member in members}
+    for run, arrays in stored.items():
+        for name in arrays:
+            address, _, term = name.partition("/")
+            if (run, address) in found and term != "step":
+                values = arrays[name]
+                if values.ndim == 1 and np.isfinite(values).any():
+                    found[run, address][term] = values
+    return list(found.values())
 
 
 def _title(section: Section, member: Member, standing: str) -> str:

@@ -1,62 +1,31 @@
-"""From rows to members: their settings, what was swept, and their measures."""
+"""From runs to sections: what was swept among their members, and how these are called."""
 
-import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from axiswise.report._folder import Run
+from axiswise.report._folder import Member, Run, Setting, finite
 
 LEADING = ("mig", "dto", "polarization")
 TRAILING = ("loss", "reconstruction", "kl")
 NAMES = {"beta": "β", "gamma": "γ", "dto": "DtO", "lr": "learning rate"}
 MISSING = "–"
-LONG = 48  # characters of a structure that are still worth reading
-
-Setting = float | int | str | None
-"""What was chosen: a number, a name, or nothing where a member has no such setting."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """A member, as its rows describe it.
-
-    A member's address does not name its data, so that several runs may have the same address.
-
-    Arguments:
-        run: The name of its run.
-        address: Its content address.
-        settings: What was chosen: dataset, architecture, objective, hyperparameters, optimizer, …
-        values: What was measured; NaN where there is no value.
-        seed: Its seed.
-        status: "trained", or what went wrong.
-        device: Where it was measured.
-    """
-
-    run: str
-    address: str
-    settings: dict[str, Setting]
-    values: dict[str, float]
-    seed: Setting
-    status: str
-    device: str
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Section:
-    """Runs that are compared with each other; all members have the same settings and measures, in the same order."""
+    """Runs that are compared with each other; all members have the same settings, in the same order."""
 
     name: str
     runs: tuple[Run, ...]
     members: tuple[Member, ...]
     measures: tuple[str, ...]
-    settings: tuple[str, ...]
 
 
 class Absence(NamedTuple):
@@ -77,55 +46,15 @@ def sections(runs: Sequence[Run]) -> list[Section]:
 
 
 def _section(name: str, runs: tuple[Run, ...]) -> Section:
-    rows = {}
-    for run in runs:
-        for row in run.rows:
-            rows.setdefault((run.name, row["member"]), []).append(row)
-    chosen = {key: _settings(found[-1]) for key, found in rows.items()}
-    settings = tuple(dict.fromkeys(name for member in chosen.values() for name in member))
-    measures = tuple(sorted({row["measure"] for found in rows.values() for row in found}, key=_rank))
-    members = [
-        Member(
-            run=key[0],
-            address=key[1],
-            settings={name: chosen[key].get(name) for name in settings},
-            values=dict.fromkeys(measures, math.nan) | {row["measure"]: finite(row.get("value")) for row in found},
-            seed=_plain(found[-1].get("seed")),
-            status=found[-1].get("status") or "",
-            device=found[-1].get("device") or "",
-        )
-        for key, found in rows.items()
-    ]
+    members = [member for run in runs for member in run.members]
+    chosen = {id(member.settings): member.settings for member in members}  # many members share theirs
+    settings = dict.fromkeys(name for own in chosen.values() for name in own)
+    complete = {key: {name: own.get(name) for name in settings} for key, own in chosen.items()}
+    members = [replace(member, settings=complete[id(member.settings)]) for member in members]
     order = {run.name: place for place, run in enumerate(runs)}
     members.sort(key=lambda member: (order[member.run], finite(member.seed), member.address))
-    return Section(name, runs, tuple(members), measures, settings)
-
-
-def _settings(row: dict[str, Any]) -> dict[str, Setting]:
-    chosen = {name: row.get(name) for name in ("dataset", "architecture", "objective")}
-    trained = {name: row.get(name) for name in ("latents", "optimizer", "lr", "batch", "steps")}
-    hyperparameters = row.get("hyperparameters") or {}
-    taken = {*chosen, *trained, *hyperparameters, "seed"}
-    data = {f"data {name}" if name in taken else name: value for name, value in (row.get("data") or {}).items()}
-    data.pop("data seed", None)  # another draw of the same data is a repetition, not a setting
-    return {name: _plain(value) for name, value in (chosen | data | hyperparameters | trained).items()}
-
-
-def _plain(value: Any) -> Setting:
-    """Numbers, names and None as they are, truth values and structures as text; of long ones the start and a hash.
-
-    Example:
-        >>> _plain([[0.5, 0.25], [1.0, 2.0]]), _plain([[0.123456789] * 9] * 9)
-        ('[[0.5, 0.25], [1.0, 2.0]]', '[[0.123456789, 0… (7c61b2)')
-    """
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    text = json.dumps(value, sort_keys=True)
-    if len(text) <= LONG:
-        return text
-    return f"{text[: LONG // 3]}… ({hashlib.sha256(text.encode()).hexdigest()[:6]})"
+    measures = {measure for member in members for measure in (*member.values, *member.reasons)}
+    return Section(name, runs, tuple(members), tuple(sorted(measures, key=_rank)))
 
 
 def _rank(measure: str) -> tuple[int, int, str]:
@@ -134,19 +63,15 @@ def _rank(measure: str) -> tuple[int, int, str]:
     return (2, TRAILING.index(measure), measure) if measure in TRAILING else (1, 0, measure)
 
 
-def finite(value: Any) -> float:
-    """A finite number as a float, and anything else as NaN."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan
-
-
 def measured(members: Iterable[Member], measure: str) -> np.ndarray:
     """The members' values of a measure, NaN where there is none."""
-    return np.array([member.values[measure] for member in members], float)
+    return np.array([member.values.get(measure, math.nan) for member in members], float)
 
 
 def varying(members: Sequence[Member]) -> list[str]:
     """Every setting that takes more than one value among the members."""
-    return [name for name in members[0].settings if len({member.settings[name] for member in members}) > 1]
+    chosen = list({id(member.settings): member.settings for member in members}.values())
+    return [name for name in chosen[0] if len({settings[name] for settings in chosen}) > 1]
 
 
 def distinct(members: Sequence[Member], first: str | None = None) -> list[str]:
@@ -198,15 +123,25 @@ def _order(value: Setting) -> tuple[int, float, str]:
 
 def absences(section: Section) -> list[Absence]:
     """The measures without a value and the reasons, most members first."""
-    lacking = {}
-    for run in section.runs:
-        for row in run.rows:
-            if math.isnan(finite(row.get("value"))):
-                reason = row.get("reason") or "the value is not a finite number"
-                lacking.setdefault((run.name, row["member"], reason), []).append(row["measure"])
-    counts = Counter((tuple(sorted(measures, key=_rank)), reason) for (_, _, reason), measures in lacking.items())
+    counts = Counter()
+    for member in section.members:
+        lacking: dict[str, list[str]] = {}
+        for measure in sorted(member.reasons, key=_rank):
+            lacking.setdefault(member.reasons[measure], []).append(measure)
+        counts.update((tuple(measures), reason) for reason, measures in lacking.items())
     found = [Absence(measures, reason, members) for (measures, reason), members in counts.items()]
     return sorted(found, key=lambda absence: (-absence.members, absence))
+
+
+def evenly(items: Sequence[T], count: int) -> list[T]:
+    """So many of the items, evenly spaced from the first to the last; all if there are fewer.
+
+    Example:
+        >>> evenly("abcdefg", 3)
+        ['a', 'd', 'g']
+    """
+    places = np.linspace(0, len(items) - 1, min(count, len(items))).round().astype(int)
+    return [items[place] for place in places.tolist()]
 
 
 def spread(members: Sequence[Member], count: int = 4) -> list[tuple[Member, str]]:
@@ -218,9 +153,9 @@ def spread(members: Sequence[Member], count: int = 4) -> list[tuple[Member, str]
         members: The members to pick from.
         count: How many to pick at most.
     """
-    scored = [member for member in members if math.isfinite(member.values.get("mig", math.nan))]
+    scored = [member for member in members if "mig" in member.values]
     ranked = sorted(scored, key=lambda member: -member.values["mig"]) or list(members)
-    places = np.unique(np.linspace(0, len(ranked) - 1, min(count, len(ranked))).round().astype(int)).tolist()
+    places = evenly(range(len(ranked)), count)
     return [(ranked[place], _standing(place, len(ranked), ranked[place]) if scored else "") for place in places]
 
 

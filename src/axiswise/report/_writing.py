@@ -7,6 +7,7 @@ import numpy as np
 
 from axiswise.errors import AxiswiseError
 from axiswise.records import write_bytes
+from axiswise.records._layout import FIGURES_FOLDER, REPORT_FILE
 from axiswise.report import figures
 from axiswise.report._document import document
 from axiswise.report._folder import read_folder
@@ -34,9 +35,9 @@ def write_report(folder: str | Path) -> Path:
     page = document(study, parts)
     for _, drawn in parts:
         for picture in drawn:
-            write_bytes(folder / "figures" / picture.name, picture.png)
-    write_bytes(folder / "report.html", page.encode("utf-8"))
-    return folder / "report.html"
+            write_bytes(folder / FIGURES_FOLDER / picture.name, picture.png)
+    write_bytes(folder / REPORT_FILE, page.encode("utf-8"))
+    return folder / REPORT_FILE
 
 
 def contact_sheet(images: np.ndarray, path: Path, titles: Sequence[str] | None = None) -> Path:

@@ -15,11 +15,10 @@ from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
 from axiswise.evaluation import evaluate, name_of
 from axiswise.population import Member, Precision, Progress, RunFolder, cohorts, device_named, fast_precision, train
-from axiswise.records import PARTIAL, locked, read_json, read_rows, records_file, versions, write_json
+from axiswise.records import locked, read_study_header, records_file, versions, write_json
+from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE
+from axiswise.records._record import count_records
 from axiswise.studies.study import SCALES, Run, Scale, Study
-
-STUDY = "axiswise-study-1"
-LOCK = ".lock"
 
 
 class Failure(NamedTuple):
@@ -126,7 +125,7 @@ class StudyFolder:
             # With what was begun and lost, but without the time between the last note and a kill.
             "seconds": round(self.spent + time.perf_counter() - self.began, 2),
         }
-        write_json(self.path / "study.json", {**self.about, **state})
+        write_json(self.path / STUDY_FILE, {**self.about, **state})
 
 
 @contextmanager
@@ -153,7 +152,7 @@ def open_study(
     with locked(out / LOCK, f"Another process is running a study in {out}. Wait for it, or choose another --out."):
         for left in out.glob(f".*{PARTIAL}"):  # by a process that was killed while writing
             left.unlink()
-        before = read_json(out / "study.json", STUDY) if (out / "study.json").exists() else {}
+        before = read_study_header(out)
         folder = StudyFolder(out, about, runs, target, precision, before.get("seconds", 0.0))
         folder.write()
         try:
@@ -164,8 +163,8 @@ def open_study(
     if folder.failed:
         reasons = "".join(f"\n  {name}: {_reasons(failures)}" for name, failures in folder.failed.items())
         raise StudyIncomplete(
-            f"{len(folder.failed)} of {len(runs)} runs failed; study.json in {out} says where. The same command tries "
-            f"them again.{reasons}"
+            f"{len(folder.failed)} of {len(runs)} runs failed; {STUDY_FILE} in {out} says where. The same command "
+            f"tries them again.{reasons}"
         )
 
 
@@ -254,12 +253,9 @@ def _reasons(failures: Sequence[Failure]) -> str:
 
 
 def _measured(run: Run, folder: Path) -> bool:
-    """Whether the folder has a row for every member and measure of the run."""
-    records = records_file(folder)
-    if not records.exists():
-        return False
-    found = {(row["member"], row["measure"]) for row in read_rows(records)}
-    return found >= {(member.address, name_of(measure)) for member in run.members for measure in run.measures}
+    """Whether the folder has a record of every member and measure of the run."""
+    members, measures = {member.address for member in run.members}, {name_of(measure) for measure in run.measures}
+    return records_file(folder).exists() and count_records(folder, members, measures) == len(members) * len(measures)
 
 
 def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
@@ -285,8 +281,7 @@ def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
 
 def _refuse_other(out: Path, name: str, scale: str) -> None:
     """Raises if the folder holds another study, another scale of this one, or something else."""
-    if (out / "study.json").exists():
-        found = read_json(out / "study.json", STUDY)
+    if found := read_study_header(out):
         if (found.get("study"), found.get("scale")) != (name, scale):
             raise AxiswiseError(
                 f"{out} holds study {found.get('study')!r} at scale {found.get('scale')!r}. Got {name!r} at {scale!r}. "
@@ -294,7 +289,7 @@ def _refuse_other(out: Path, name: str, scale: str) -> None:
             )
     elif out.exists() and (not out.is_dir() or any(map(_unknown, out.iterdir()))):
         raise AxiswiseError(
-            f"{out} is not a study folder: it has no study.json but is not empty. Choose another --out."
+            f"{out} is not a study folder: it has no {STUDY_FILE} but is not empty. Choose another --out."
         )
 
 

@@ -22,6 +22,7 @@ from axiswise.statistics import mean_interval
 PALETTE = ("#2b6cb0", "#d9622b", "#2f9e77", "#b5579c", "#d69e2e", "#4fb3d9", "#6b5bb5", "#7b8794")
 DECADE = 10.0
 TITLE = 34  # characters of a small title that fit above one of four panels
+DOTS = 2000  # of one kind in a panel: more cover each other
 
 
 class Curve(NamedTuple):
@@ -61,14 +62,22 @@ def curves(kinds: Sequence[Curve], measures: Sequence[str], x_label: str) -> Fig
 
 def _curve(axes: Axes, x: np.ndarray, y: np.ndarray, colour: str, band: float) -> None:
     x, y = x[np.isfinite(y)], y[np.isfinite(y)]
-    at = np.unique(x)
-    means = [mean_interval(y[x == value]) for value in at]
+    at, starts = np.unique(np.sort(x), return_index=True)
+    means = [mean_interval(part) for part in np.split(y[np.argsort(x, kind="stable")], starts[1:])] if at.size else []
     ends = np.array([(mean.low, mean.high) if mean.known > 1 else (mean.estimate,) * 2 for mean in means]).reshape(
         -1, 2
     )
     axes.fill_between(at, ends[:, 0], ends[:, 1], color=colour, alpha=band, linewidth=0)
     axes.plot(at, [mean.estimate for mean in means], color=colour, linewidth=1.8, solid_capstyle="round")
-    axes.plot(x, y, "o", color=colour, markersize=3.6, alpha=0.55, markeredgewidth=0)
+    shown = _shown(x, y)
+    axes.plot(x[shown], y[shown], "o", color=colour, markersize=3.6, alpha=0.55, markeredgewidth=0)
+
+
+def _shown(x: np.ndarray, y: np.ndarray) -> np.ndarray | slice:
+    """The dots that are drawn: all, or of too many some, evenly spaced in the order of x and then of y."""
+    if len(x) <= DOTS:
+        return slice(None)
+    return np.lexsort((y, x))[np.linspace(0, len(x) - 1, DOTS).round().astype(int)]
 
 
 @picture
@@ -79,8 +88,9 @@ def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
         for place, (kind, colour) in enumerate(zip(kinds, _cycle(kinds), strict=True)):
             y = np.sort(kind.y[measure][np.isfinite(kind.y[measure])])
             if y.size:
-                beside = ((np.arange(len(y)) * 0.618034) % 1 - 0.5) * 0.34  # golden-ratio steps never line up
-                axes.plot(place + beside, y, "o", color=colour, markersize=4.4, alpha=0.6, markeredgewidth=0)
+                dots = y[_shown(np.zeros_like(y), y)]
+                beside = ((np.arange(len(dots)) * 0.618034) % 1 - 0.5) * 0.34  # golden-ratio steps never line up
+                axes.plot(place + beside, dots, "o", color=colour, markersize=4.4, alpha=0.6, markeredgewidth=0)
                 mean = mean_interval(y)
                 axes.plot([place - 0.28, place + 0.28], [mean.estimate] * 2, color=colour, linewidth=2)
                 if mean.known > 1:
@@ -103,11 +113,10 @@ def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) ->
     markers = "os^Dv<>P"
     norm = _norm(np.concatenate([kind.x for kind in kinds])) if colour_label else None
     for place, (kind, colour) in enumerate(zip(kinds, _cycle(kinds), strict=True)):
-        colours = SEQUENCE(np.asarray(norm(kind.x))) if norm else [colour] * len(kind.x)
-        marker = markers[place % len(markers)]
-        axes.scatter(
-            kind.y[x], kind.y[y], c=colours, s=34, marker=marker, alpha=0.85, linewidths=0.5, edgecolors="white"
-        )
+        shown = _shown(kind.y[x], kind.y[y])
+        at, marker = (kind.y[x][shown], kind.y[y][shown]), markers[place % len(markers)]
+        colours = SEQUENCE(np.asarray(norm(kind.x[shown]))) if norm else [colour] * len(at[0])
+        axes.scatter(*at, c=colours, s=34, marker=marker, alpha=0.85, linewidths=0.5, edgecolors="white")
     if norm and colour_label:
         _colour_bar(figure, axes, norm, np.concatenate([kind.x for kind in kinds]), colour_label)
     axes.set_xlabel(label(x))

@@ -1,0 +1,97 @@
+"""What study and run folders hold besides members and records: the header of a study, and arrays that are drawn."""
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from axiswise.errors import AxiswiseError
+from axiswise.records._files import StoredArrays, read_json, write_bytes, write_json, write_rows, write_tensors
+from axiswise.records._layout import (
+    ARRAYS,
+    GZIP,
+    RECORDS_FILE,
+    RUN,
+    RUN_FILE,
+    STUDY,
+    STUDY_FILE,
+    arrays_file,
+    records_files,
+)
+from axiswise.records._record import read_runs
+
+PUBLISHED = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
+
+
+def read_study_header(folder: str | Path) -> dict[str, Any]:
+    """What the ``study.json`` of a study folder says; empty if the folder has none.
+
+    Raises:
+        AxiswiseError: If the file is something else.
+
+    Example:
+        >>> read_study_header("/nowhere")
+        {}
+    """
+    path = Path(folder) / STUDY_FILE
+    return read_json(path, STUDY) if path.is_file() else {}
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """What the ``run.json`` of a run folder says, where a study folder would do, too.
+
+    Raises:
+        AxiswiseError: If the folder is neither.
+    """
+    if not (folder / RUN_FILE).is_file():
+        found = "which does not exist" if not folder.exists() else "which has neither"
+        raise AxiswiseError(
+            f"Expected a run or study folder (with {RUN_FILE} or {STUDY_FILE}). Got {folder}, {found}. "
+            "Pass the folder that `axiswise run` or `aw.train(..., out=folder)` wrote."
+        )
+    return read_json(folder / RUN_FILE, RUN)
+
+
+def read_arrays(run: str | Path, name: str) -> Mapping[str, np.ndarray]:
+    """The arrays that a run folder stores under a name, each read when it is asked for; empty if it has none.
+
+    Arguments:
+        run: The run folder.
+        name: "history", "codes", "reconstructions" or "traversals".
+
+    Raises:
+        AxiswiseError: If the file is damaged or something else.
+
+    Example:
+        >>> dict(read_arrays("/nowhere", "codes"))
+        {}
+    """
+    path = arrays_file(Path(run), name)
+    return StoredArrays(path, ARRAYS) if path.is_file() else {}
+
+
+def write_arrays(run: Path, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Stores arrays that a report draws in a run folder, under a name."""
+    write_tensors(arrays_file(run, name), arrays, {"format": ARRAYS})
+
+
+def copy_results(study: Path, target: Path, arrays: Iterable[tuple[str, str, Sequence[str]]] = ()) -> None:
+    """Copies a study folder without its weights, in place of what was copied there before.
+
+    Arguments:
+        study: The study folder. Its records are compressed, and of those that were made twice the last is copied.
+        target: The folder to copy into.
+        arrays: Arrays to copy as well: the run, the name they are stored under, and which of them, all if empty.
+    """
+    for path in records_files(target).values():
+        shutil.rmtree(path.parent)
+    about = read_study_header(study)
+    write_json(target / STUDY_FILE, {field: about[field] for field in PUBLISHED if field in about})
+    for run, records in read_runs(study).items():
+        write_rows(target / run / (RECORDS_FILE + GZIP), records)
+        write_bytes(target / run / RUN_FILE, (study / run / RUN_FILE).read_bytes())
+    for run, name, needed in arrays:
+        if stored := read_arrays(study / run, name):
+            write_arrays(target / run, name, {key: stored[key] for key in stored if not needed or key in needed})

@@ -1,0 +1,99 @@
+"""The names of files and folders, and of their formats: what a run, a study, an attack and a report are on a disk.
+
+::
+
+    run.json                      a run folder: the dataset and floating-point type all members share
+    members/ADDRESS.safetensors   a finished member
+    cohorts/ADDRESS.safetensors   a cohort in training
+    records.jsonl[.gz]            what was measured
+    arrays/NAME.safetensors       what a report draws
+    study.json                    a study folder, with a run folder for each run
+    report.html, figures/         a report, in either
+    population/                   an attack's folder: the run folder of its members
+    learning.safetensors          unfinished learning
+    change.safetensors            the learned change
+    judgement/, attack.html       the study folder that judges it, and the page of it all
+"""
+
+from pathlib import Path
+
+from axiswise.errors import AxiswiseError
+
+RUN, MEMBER, COHORT, ARRAYS = "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1", "axiswise-arrays-1"
+STUDY, LEARNING, CHANGE = "axiswise-study-1", "axiswise-learning-1", "axiswise-change-1"
+
+RUN_FILE, STUDY_FILE = "run.json", "study.json"
+REPORT_FILE, ATTACK_FILE = "report.html", "attack.html"
+LEARNING_FILE, CHANGE_FILE = "learning.safetensors", "change.safetensors"
+RECORDS_FILE = "records.jsonl"
+POPULATION_FOLDER, JUDGEMENT_FOLDER, FIGURES_FOLDER = "population", "judgement", "figures"
+LOCK = ".lock"
+GZIP = ".gz"  # ending of compressed JSON Lines
+PARTIAL = ".partial"  # ending of an unfinished file; a killed process leaves one behind
+
+
+def member_file(run: Path, address: str) -> Path:
+    """Where a run folder has a finished member.
+
+    Example:
+        >>> member_file(Path("runs/mine"), "a641c4").as_posix()
+        'runs/mine/members/a641c4.safetensors'
+    """
+    return run / "members" / f"{address}.safetensors"
+
+
+def cohort_file(run: Path, address: str) -> Path:
+    """Where a run folder has an unfinished cohort."""
+    return run / "cohorts" / f"{address}.safetensors"
+
+
+def arrays_file(run: Path, name: str) -> Path:
+    """Where a run folder has arrays for reports: "history", "codes", "reconstructions" or "traversals"."""
+    return run / "arrays" / f"{name}.safetensors"
+
+
+def matching(pattern: Path) -> list[Path]:
+    """The files that there are for a path with "*" for its address, sorted.
+
+    Example:
+        >>> matching(member_file(Path("/nowhere"), "*"))
+        []
+    """
+    return sorted(pattern.parent.glob(pattern.name))
+
+
+def records_file(run: Path) -> Path:
+    """The file with a run's records: ``records.jsonl``, or ``records.jsonl.gz`` if there is only that.
+
+    `evaluate` appends to the plain file. Published results are compressed. Without either, the path of the plain file.
+
+    Raises:
+        AxiswiseError: If the folder has both, since rows may then be in one and not in the other.
+
+    Example:
+        >>> records_file(Path("runs/mine")).as_posix()
+        'runs/mine/records.jsonl'
+    """
+    plain, compressed = run / RECORDS_FILE, run / (RECORDS_FILE + GZIP)
+    if not compressed.is_file():
+        return plain
+    if plain.is_file():
+        raise AxiswiseError(
+            f"Expected either {plain.name} or {compressed.name} in {run}. Got both. Delete the one that is out of date."
+        )
+    return compressed
+
+
+def records_files(folder: Path) -> dict[str, Path]:
+    """The records of all runs below a folder: their files by the run's path within it, sorted.
+
+    Example:
+        >>> import tempfile
+        >>> run = Path(tempfile.mkdtemp(), "linear", "beta")
+        >>> run.mkdir(parents=True)
+        >>> records_file(run).touch()
+        >>> [(name, path.name) for name, path in records_files(run.parents[1]).items()]
+        [('linear/beta', 'records.jsonl')]
+    """
+    runs = {path.parent for ending in ("", GZIP) for path in folder.rglob(RECORDS_FILE + ending)}
+    return {run.relative_to(folder).as_posix(): records_file(run) for run in sorted(runs)}

@@ -1,0 +1,93 @@
+"""Of a member that was measured twice the last record counts: for every reader, so that no two of them differ."""
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from axiswise import data, grid, models, objectives
+from axiswise.attack import verdicts
+from axiswise.cli import app
+from axiswise.records import copy_results, read_records, read_runs
+from axiswise.records._files import append_rows
+from axiswise.report import write_report
+from axiswise.studies import Run
+from axiswise.studies._folder import _measured
+from axiswise_papers._tables import column, rows_of, values
+
+EARLIER, LATER = 0.111, {"original": 0.777, "changed": 0.333, "noise": 0.666}
+SEEDS = range(3)
+
+
+def mig(codes, factors): ...
+
+
+@pytest.fixture
+def members():
+    return grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=2, seed=SEEDS)
+
+
+@pytest.fixture
+def study(tmp_path, members):
+    """A judgement of one arm, in which every member was measured twice, and once more where that says nothing."""
+    for variant, value in LATER.items():
+        run = tmp_path / "arm" / variant
+        rows = [
+            {"member": member.address, "measure": "mig", "seed": member.seed, "value": found + member.seed / 1000}
+            for found in (EARLIER, value)
+            for member in members
+        ]
+        append_rows(run / "records.jsonl", [rows[0], *rows])
+        (run / "run.json").write_text('{"format": "axiswise-run-1"}')
+    runs = [f"arm/{variant}" for variant in LATER]
+    plan = {run: {"members": [member.address for member in members], "measures": ["mig"]} for run in runs}
+    about = {"format": "axiswise-study-1", "study": "s", "scale": "smoke", "runs": runs, "planned": plan}
+    (tmp_path / "study.json").write_text(json.dumps(about))
+    return tmp_path
+
+
+def expected(variant: str) -> list[float]:
+    return [pytest.approx(LATER[variant] + seed / 1000) for seed in SEEDS]
+
+
+def test_the_reader(study):
+    for variant in LATER:
+        assert [record.value for record in read_records(study / "arm" / variant)] == expected(variant)
+        assert [record.value for record in read_runs(study)[f"arm/{variant}"]] == expected(variant)
+
+
+def test_the_judge(study):
+    (verdict,) = verdicts(study)
+    for variant, interval in verdict.means.items():
+        assert (interval.estimate, interval.known) == (expected(variant)[1], 3)
+
+
+def test_the_report(study):
+    page = re.sub(r'src="[^"]*"', "", write_report(study).read_text())
+    shown = set(re.findall(r"<td>(0\.\d+)", page))
+    assert {f"{found + seed / 1000:.3f}" for found in LATER.values() for seed in SEEDS} <= shown
+    assert not {f"{EARLIER + seed / 1000:.3f}" for seed in SEEDS} & shown
+
+
+def test_the_status(study):
+    done = CliRunner().invoke(app, ["status", str(study)], catch_exceptions=False)
+    assert done.output.count("3 of 3") == 3
+
+
+def test_a_study_that_resumes(study, members):
+    run = Run("arm/original", data.synth_linear, members, [mig])
+    assert _measured(run, study / "arm/original")
+    more = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=2, seed=range(4))
+    assert not _measured(Run("arm/original", data.synth_linear, more, [mig]), study / "arm/original")
+    assert not _measured(run, study / "arm/planned")
+
+
+def test_the_papers(study, tmp_path_factory):
+    copy = tmp_path_factory.mktemp("published")
+    copy_results(study, copy)
+    for folder in (study, copy):
+        rows = rows_of(folder)
+        for variant in LATER:
+            assert column(rows, f"arm/{variant}", "mig") == expected(variant)
+            assert list(values(rows, f"arm/{variant}", "mig").values()) == expected(variant)

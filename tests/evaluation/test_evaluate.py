@@ -15,7 +15,7 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation import each, kl, loss, reconstruction
 from axiswise.evaluation._quantities import QUANTITIES
 from axiswise.population import Member, Population
-from axiswise.records import Record, read_records
+from axiswise.records import Record, read_arrays, read_records
 from axiswise.shapes import Float
 
 SQUARE = data.synth_linear(samples=400)

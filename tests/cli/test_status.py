@@ -8,10 +8,11 @@ from typer.testing import CliRunner
 
 from axiswise import data, grid, models, objectives, train
 from axiswise.cli import app
-from axiswise.cli.status import STUDY, Cohort, _position
+from axiswise.cli.status import STUDY, _position
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
 from axiswise.evaluation import evaluate
+from axiswise.records._run_state import Cohort
 from axiswise.scores import mig
 from axiswise.studies import Run
 

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     home.mkdir()
     (home / "engine_studies.py").write_text(MODULE)
     monkeypatch.syspath_prepend(home)
-    monkeypatch.setenv("PYTHONPATH", str(home))
+    monkeypatch.setenv("PYTHONPATH", str(home), prepend=os.pathsep)
     monkeypatch.setenv("MENDED", str(home / "mended"))
     import engine_studies  # pyright: ignore[reportMissingImports]
 

@@ -176,9 +176,20 @@ def states(study: Path) -> list[Path]:
 
 
 def workers_of(process: subprocess.Popen) -> set[int]:
-    """Processes that it started to work for it, from the kernel's list; the resource tracker is none of them."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return {int(child) for child in children if alive(int(child)) and b"spawn_main" in command_of(int(child))}
+    """Processes that work for it, from the kernel's list: forks of the server that it started."""
+    return {child for server in servers_of(process) for child in children_of(server)}
+
+
+def servers_of(process: subprocess.Popen) -> set[int]:
+    return {child for child in children_of(process.pid) if b"multiprocessing.forkserver" in command_of(child)}
+
+
+def children_of(number: int) -> set[int]:
+    try:
+        children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+    except FileNotFoundError:
+        return set()
+    return {int(child) for child in children if alive(int(child))}
 
 
 def trainers(process: subprocess.Popen, study: Path) -> list[int]:

@@ -4,33 +4,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from axiswise.errors import AxiswiseError
 
+if TYPE_CHECKING:
+    from axiswise.records._run_state import Cohort
+
 FORMAT = "axiswise-status-1"
 # Names of formats. The modules that write them have these names, too, but import PyTorch, which is slow.
-STUDY, RUN, MEMBER, COHORT = "axiswise-study-1", "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1"
+STUDY, RUN = "axiswise-study-1", "axiswise-run-1"
 LOCK = ".lock"
-
-
-@dataclass(frozen=True)
-class Cohort:
-    """Members that are trained together and are not finished.
-
-    Arguments:
-        members: How many there are, of the planned ones.
-        step: Steps taken when the state was last saved.
-        steps: All steps.
-        saved: When that was, in seconds since 1970.
-    """
-
-    members: int
-    step: int
-    steps: int
-    saved: float
 
 
 @dataclass(frozen=True)
@@ -56,7 +42,7 @@ class RunStatus:
     members: int
     done: int
     diverged: int
-    on_their_way: tuple[Cohort, ...]
+    on_their_way: tuple["Cohort", ...]
     waiting: int
     measured: int
     wanted: int | None
@@ -85,7 +71,8 @@ def _study(folder: Path) -> tuple[str, list[RunStatus], str | None]:
     about = read_json(folder / "study.json", STUDY)
     alive = is_locked(folder / LOCK)
     planned = about.get("planned") or {name: {} for name in about.get("runs", [])}
-    runs = [_run(name, folder / name, plan, about, alive=alive) for name, plan in planned.items()]
+    running = about.get("running", ()) if alive else ()
+    runs = [_run(name, folder / name, plan, running=name in running) for name, plan in planned.items()]
     counts = {state: sum(run.state == state for run in runs) for state in dict.fromkeys(run.state for run in runs)}
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
     title = f"study {about.get('study')} at scale {about.get('scale')}: {len(runs)} runs" + (
@@ -99,17 +86,18 @@ def _study(folder: Path) -> tuple[str, list[RunStatus], str | None]:
 def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
     """The same of a run folder. Its plan is in no file, only in the call that made it."""
     from axiswise.records import is_locked, read_json
+    from axiswise.records._run_state import OUTCOME
 
-    if not (folder / "run.json").is_file():
+    begun = (folder / "run.json").is_file()  # else it may have been skipped
+    if not begun and not (folder / OUTCOME).is_file():
         found = "which does not exist" if not folder.exists() else "which has neither"
         raise AxiswiseError(
             f"Expected a run or study folder (with run.json or study.json). Got {folder}, {found}. "
             "Pass the folder that `axiswise run` or `aw.train(..., out=folder)` wrote."
         )
-    about = read_json(folder / "run.json", RUN)
+    about = read_json(folder / "run.json", RUN) if begun else {}
     alive = is_locked(folder / LOCK)
-    running = {"running": [folder.name]} if alive else {}
-    run = _run(folder.name, folder, {}, running, alive=alive)
+    run = _run(folder.name, folder, {}, running=alive)
     title = f"run of {about.get('dataset', {}).get('name', 'a dataset')}" + (
         "; a process trains in it" if alive else ""
     )
@@ -117,21 +105,29 @@ def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
     return title, [run], resume
 
 
-def _run(name: str, folder: Path, plan: Mapping[str, Any], about: Mapping[str, Any], *, alive: bool) -> RunStatus:
+def _run(name: str, folder: Path, plan: Mapping[str, Any], *, running: bool) -> RunStatus:
     """The state of one run."""
-    planned = set(plan.get("members", ()))
-    ended, unread = _members(folder, planned)
-    cohorts, begun, more = _cohorts(folder, planned, set(ended))
-    members = len(planned) if plan else len(ended) + len(begun)
-    rows, pairs = _measured(folder, plan)
-    skipped, failures = about.get("skipped", {}).get(name), about.get("failed", {}).get(name, [])
-    reasons = [*([skipped] if skipped else []), *(_reason(failure) for failure in failures), *unread, *more]
-    if alive and name in about.get("running", ()):
+    from axiswise.records import read_about
+    from axiswise.records._run_state import MEMBER, finished, measured, read_outcome, reasons, unfinished
+
+    planned = set(plan["members"]) if plan else None
+    ended, unread = {}, []
+    for path in finished(folder, planned):
+        try:
+            ended[path.stem] = read_about(path, MEMBER)["status"]
+        except AxiswiseError as error:
+            unread.append(str(error))
+    cohorts, begun, more = unfinished(folder, planned, ended)
+    members = len(ended) + len(begun) if planned is None else len(planned)
+    wanted = None if planned is None else {(member, measure) for member in planned for measure in plan["measures"]}
+    rows = measured(folder) if wanted is None else measured(folder) & wanted
+    skipped, failures = read_outcome(folder)
+    if running:
         state = "running"
     elif skipped or failures:
         state = "skipped" if skipped else "failed"
     elif len(ended) == members:
-        state = "measured" if (rows == pairs if pairs is not None else rows > 0) else "trained"
+        state = "measured" if (rows if wanted is None else rows == wanted) else "trained"
     else:
         state = "stopped" if ended or begun else "waiting"
     return RunStatus(
@@ -142,61 +138,10 @@ def _run(name: str, folder: Path, plan: Mapping[str, Any], about: Mapping[str, A
         diverged=sum(ending != "trained" for ending in ended.values()),
         on_their_way=cohorts,
         waiting=members - len(ended) - len(begun),
-        measured=rows,
-        wanted=pairs,
-        reasons=tuple(reasons),
+        measured=len(rows),
+        wanted=None if wanted is None else len(wanted),
+        reasons=(*([skipped] if skipped else []), *reasons(failures), *unread, *more),
     )
-
-
-def _members(folder: Path, planned: set[str]) -> tuple[dict[str, str], list[str]]:
-    """How each finished member ended, by address, and what cannot be read; all of them if none are named."""
-    from axiswise.records import read_about
-
-    ended, unread = {}, []
-    for path in sorted((folder / "members").glob("*.safetensors")):
-        if not planned or path.stem in planned:
-            try:
-                ended[path.stem] = read_about(path, MEMBER)["status"]
-            except AxiswiseError as error:
-                unread.append(str(error))
-    return ended, unread
-
-
-def _cohorts(folder: Path, planned: set[str], done: set[str]) -> tuple[tuple[Cohort, ...], set[str], list[str]]:
-    """Unfinished cohorts, their members, and what cannot be read."""
-    from axiswise.records import address, read_about
-
-    cohorts, begun, unread = [], set(), []
-    for path in sorted((folder / "cohorts").glob("*.safetensors")):
-        try:
-            saved, about = path.stat().st_mtime, read_about(path, COHORT)
-        except (AxiswiseError, FileNotFoundError) as error:
-            if path.exists():  # else its members were finished in the meantime
-                unread.append(str(error))
-            continue
-        own = {address(form) for form in about["members"]} - done
-        own = own & planned if planned else own
-        if own:
-            begun |= own
-            cohorts.append(Cohort(len(own), about["step"], about["members"][0]["steps"], saved))
-    return tuple(cohorts), begun, unread
-
-
-def _measured(folder: Path, plan: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Pairs of member and measure that have a row, and how many are planned."""
-    from axiswise.records import read_rows, records_file
-
-    path = records_file(folder)
-    rows = {(row.get("member"), row.get("measure")) for row in read_rows(path)} if path.is_file() else set()
-    if not plan:
-        return len(rows), None
-    pairs = {(member, measure) for member in plan["members"] for measure in plan["measures"]}
-    return len(rows & pairs), len(pairs)
-
-
-def _reason(failure: Mapping[str, Any]) -> str:
-    concerned = len(failure.get("members", ()))
-    return f"{failure.get('reason')} ({concerned} members)" if concerned else str(failure.get("reason"))
 
 
 def _table(runs: Sequence[RunStatus], now: float) -> list[str]:
@@ -222,10 +167,11 @@ def _cells(run: RunStatus) -> tuple[str, ...]:
     return run.run, run.state, str(run.members), str(run.done), str(unfinished), str(run.waiting), rows
 
 
-def _position(cohort: Cohort, now: float) -> str:
+def _position(cohort: "Cohort", now: float) -> str:
     """The step that a cohort has reached.
 
     Example:
+        >>> from axiswise.records._run_state import Cohort
         >>> _position(Cohort(10, 3400, 6000, saved=100.0), now=160.0)
         '10 members at step 3,400 of 6,000, saved 1 min ago'
     """

@@ -8,6 +8,7 @@ MODULE = '''
 """Studies for the tests of engines, in a module that worker processes can import."""
 
 import os
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +39,12 @@ def absent():
     raise DataUnavailable("no such file anywhere")
 
 
+def fatal():
+    if not Path(os.environ["MENDED"]).exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square()
+
+
 def members(steps, model=None):
     weights = [objectives.BetaVAE(beta) for beta in (0.01, 1.0)]
     return grid(model=model or models.linear(3, 2), objective=weights, steps=steps, batch=8)
@@ -55,6 +62,11 @@ def mixed(scale):
         Run("bad/data", absent, members(30), [mig]),
         Run("good/long", square, members(60), [mig]),
     ]
+
+
+def deadly(scale):
+    """A run that kills its process, and one that does not."""
+    return [Run("bad/fatal", fatal, members(30), [mig]), Run("good/short", square, members(30), [mig])]
 
 
 def long(scale):

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import wait
@@ -38,6 +38,7 @@ SIGNALS = {signal.SIGINT, signal.SIGTERM}
 POLL_SECONDS = 0.2  # between two checks for a signal, the end of a process or a lock
 LOOK_SECONDS = 1.0  # between two looks at how far runs are
 TIMEOUT_SECONDS = 30.0  # for the workers of a killed process to save their state and release their folder
+LOST = 255  # multiprocessing's exit code of a process whose server was killed; the process itself may live on
 TRIES = 2  # processes that may die during a run before the run fails
 DATA = ".data"  # the lock of a worker that makes a dataset, so that files are fetched and converted once
 
@@ -235,7 +236,7 @@ def _ensure_server() -> None:
     from multiprocessing import forkserver  # which not every system has
 
     forkserver.set_forkserver_preload([__name__])
-    settings = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path), "PYTHONSAFEPATH": "1"}
+    settings = {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path), "PYTHONSAFEPATH": "1"}
     before = {name: os.environ.get(name) for name in settings}
     # Ctrl-C and a system that shuts down signal every process. Only this one handles that and stops its workers: the
     # server, and all that it forks, inherit a mask that blocks these signals.
@@ -273,6 +274,9 @@ def _run_in_workers(
     def end(number: int, process: BaseProcess) -> None:
         run, ending = folder.runs[number], _ending(process.exitcode)
         place = folder.path / run.name
+        if process.exitcode == LOST and process.pid:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM)
         if not folder.complete(number) and read_outcome(place) == Outcome():
             tries[number] += 1
             if stop.requested:
@@ -339,8 +343,13 @@ def _ending(code: int | None) -> str:
 def _work(job: Job, number: int) -> None:
     """The main function of a worker: does one run, unless it is stopped or its parent dies."""
     stop = Stop()
+
+    def save_and_end(received: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: the parent kills those that shall end at once
+        stop(received, frame)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, save_and_end)
     try:
         if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

@@ -202,6 +202,24 @@ def test_killed_at_random_moments_and_resumed_it_ends_as_if_undisturbed(studies,
     assert weights(broken) == weights(whole)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("as_installed")
+def test_workers_that_outlive_their_server_are_replaced(studies, tmp_path, start):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_study(studies.long, "default", whole, workers=1)
+    process = start(["run", "long", "--out", str(broken), "--workers", "2"])
+    until(lambda: len(trainers(process, broken)) == 2, process)
+    own = workers_of(process)
+    (server,) = servers_of(process)
+    os.kill(server, signal.SIGKILL)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert output.count("its worker process ended with exit code 255; another goes on") == 2
+    assert not any(alive(number) for number in own)
+    assert rows(broken) == rows(whole)
+    assert weights(broken) == weights(whole)
+
+
 @pytest.fixture
 def start():
     """Starts the command line; what still runs when the test ends is killed."""

@@ -246,7 +246,10 @@ def _ensure_server() -> None:
         forkserver.ensure_running()
     finally:
         for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
@@ -277,10 +280,11 @@ def _run_in_workers(
         if process.exitcode == LOST and process.pid:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGTERM)
+            time.sleep(POLL_SECONDS)  # until the system knows that the server is dead, and another can be started
         if not folder.complete(number) and read_outcome(place) == Outcome():
-            tries[number] += 1
             if stop.requested:
                 return
+            tries[number] += 1
             if tries[number] < TRIES:
                 log(f"{run.name}: its worker process ended {ending}; another goes on")
                 waiting.appendleft(number)

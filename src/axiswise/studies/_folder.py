@@ -52,8 +52,9 @@ class StudyFolder:
     began: float = field(default_factory=time.perf_counter)
 
     def start(self, number: int, log: Callable[[str], None]) -> None:
-        """Notes that a run begins."""
+        """Notes that a run begins, whatever its folder says of an earlier try."""
         run = self.runs[number]
+        forget_outcome(self.path / run.name)
         steps = max((member.steps for member in run.members), default=0)
         log(f"[{number + 1}/{len(self.runs)}] {run.name}: {len(run.members)} members, {steps:,} steps")
         self.running.append(run.name)
@@ -79,8 +80,8 @@ class StudyFolder:
             return False
 
     def outcomes(self) -> dict[str, Outcome]:
-        """Why runs were skipped or failed, as their folders say, of all that are not tried again just now."""
-        return {run.name: read_outcome(self.path / run.name) for run in self.runs if run.name not in self.running}
+        """Why runs were skipped or failed, as their folders say."""
+        return {run.name: read_outcome(self.path / run.name) for run in self.runs}
 
     def write(self) -> None:
         """Writes ``study.json`` anew."""
@@ -161,7 +162,6 @@ def train_and_measure(
         precision: What products are computed in on CUDA.
         progress: Shows how far training is.
     """
-    forget_outcome(folder)
     try:
         dataset = run.dataset().to(device)
         split = dataset.split() if run.held_out else None

@@ -1,4 +1,4 @@
-"""Studies on this machine: their runs in worker processes, one process a run at a time.
+"""Studies on this machine: their runs in worker processes, one process a run.
 
 Runs are independent and have a folder each, so results depend neither on which process does a run nor on how many
 processes there are. Rounding depends on the threads of a run; their number follows from the study and the machine.

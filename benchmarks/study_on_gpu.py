@@ -34,7 +34,8 @@ from axiswise.population import Member, Population, Precision, fast_precision, t
 from axiswise.population._cohort import Cohort
 from axiswise.population.train import _train_cohort
 from axiswise.report import write_report
-from axiswise.studies import Run, find_study, open_study
+from axiswise.studies import Run, find_study
+from axiswise.studies._folder import open_study
 
 LONGEST_FIRST = ("deterministic-elbo", "factor-vae", "slow-vae", "pcl")
 

@@ -8,10 +8,11 @@ from typer.testing import CliRunner
 
 from axiswise import data, grid, models, objectives, train
 from axiswise.cli import app
-from axiswise.cli.status import Cohort, _position
+from axiswise.cli.status import _position
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
 from axiswise.evaluation import evaluate
+from axiswise.records._run_state import Cohort, steps_taken
 from axiswise.scores import mig
 from axiswise.studies import Run
 
@@ -100,6 +101,21 @@ def test_a_study_that_was_stopped(stopped, tmp_path):
     assert 0 < cohort["step"] < 80
     assert f"    2 members at step {cohort['step']} of 80, saved " in "\n".join(lines)
     assert (run["done"], run["waiting"], run["measured"], run["wanted"]) == (2, 2, 0, 6)
+    steps = {member.address: member.steps for member in study("default")[3].members}
+    assert steps_taken(stopped / "b/stopped", steps) == 2 * 40 + 2 * cohort["step"]
+
+
+def test_why_a_run_was_skipped_or_failed_is_in_its_folder(stopped):
+    """What study.json says of it is a copy."""
+    before = status(stopped)
+    about = json.loads((stopped / "study.json").read_text())
+    assert (about.pop("skipped").keys(), about.pop("failed").keys()) == ({"a/absent"}, {"a/failing"})
+    (stopped / "study.json").write_text(json.dumps(about))
+    assert status(stopped) == before
+    skipped, failed = (status(stopped / name).splitlines() for name in ("a/absent", "a/failing"))
+    assert (skipped[0], skipped[2].split()[:2]) == ("run of a dataset", ["absent", "skipped"])
+    assert skipped[3] == "    no such file anywhere"
+    assert (failed[2].split()[:2], failed[3]) == (["failing", "failed"], "    ZeroDivisionError: nothing to divide by")
 
 
 def test_it_changes_nothing_and_the_command_that_it_names_goes_on(stopped):

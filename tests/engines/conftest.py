@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ MODULE = '''
 """Studies for the tests of engines, in a module that worker processes can import."""
 
 import os
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +39,12 @@ def absent():
     raise DataUnavailable("no such file anywhere")
 
 
+def fatal():
+    if not Path(os.environ["MENDED"]).exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square()
+
+
 def members(steps, model=None):
     weights = [objectives.BetaVAE(beta) for beta in (0.01, 1.0)]
     return grid(model=model or models.linear(3, 2), objective=weights, steps=steps, batch=8)
@@ -56,6 +64,11 @@ def mixed(scale):
     ]
 
 
+def deadly(scale):
+    """A run that kills its process, and one that does not."""
+    return [Run("bad/fatal", fatal, members(30), [mig]), Run("good/short", square, members(30), [mig])]
+
+
 def long(scale):
     """Two runs of some seconds."""
     return [Run(f"long/{ratio}", partial(square, ratio=ratio), members(2000), [mig]) for ratio in (1.5, 2.0)]
@@ -69,7 +82,7 @@ def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     home.mkdir()
     (home / "engine_studies.py").write_text(MODULE)
     monkeypatch.syspath_prepend(home)
-    monkeypatch.setenv("PYTHONPATH", str(home))
+    monkeypatch.setenv("PYTHONPATH", str(home), prepend=os.pathsep)
     monkeypatch.setenv("MENDED", str(home / "mended"))
     import engine_studies  # pyright: ignore[reportMissingImports]
 

@@ -9,15 +9,19 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
+import axiswise.studies._folder
+from axiswise import train
 from axiswise.cli import main
 from axiswise.engines import _local as local
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, StudyIncomplete
+from axiswise.records._run_state import Outcome, read_outcome
 from axiswise.studies._discovery import OWN
 
 from .conftest import rows, weights
@@ -67,6 +71,7 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
     assert about["skipped"] == {"bad/data": "no such file anywhere"}
     assert about["runs"] == ["good/short", "good/long"]
     (failure,) = about["failed"]["bad/cohort"]
+    assert read_outcome(two / "bad/cohort").failures == [failure]
     assert "in forward" in failure["traceback"]
     assert sorted(lines) == [
         "[1/4] bad/cohort: 4 members, 30 steps",
@@ -82,6 +87,57 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
     run_study(studies.mixed, "default", two, workers=1)
     assert {run for run, _, _ in rows(two)} == {"good/short", "good/long", "bad/cohort"}
     assert json.loads((two / "study.json").read_text())["failed"] == {}
+    assert read_outcome(two / "bad/cohort") == Outcome()
+
+
+def test_a_run_is_trained_in_one_call_and_once_complete_left_alone(studies, tmp_path, monkeypatch):
+    calls = []
+
+    def counted(members, *arguments, **settings):
+        calls.append(len(members))
+        return train(members, *arguments, **settings)
+
+    def study(scale, ratio=1.0):
+        return [studies.Run("a", partial(studies.square, ratio=ratio), studies.members(30), [studies.mig])]
+
+    monkeypatch.setattr(axiswise.studies._folder, "train", counted)
+    run_study(study, "default", tmp_path / "out")
+    before, files = rows(tmp_path / "out"), sorted((tmp_path / "out/a/members").iterdir())
+    assert (calls, len(before), len(files)) == ([2], 2, 2)
+    for file in files:
+        file.write_bytes(b"not to be read")
+    run_study(study, "default", tmp_path / "out")
+    assert calls == [2]
+    assert rows(tmp_path / "out") == before
+    with pytest.raises(StudyIncomplete, match=r"contains members trained with dataset .*'ratio': 1.0.* Got .*2.0"):
+        run_study(partial(study, ratio=2.0), "default", tmp_path / "out", name="study")
+
+
+def test_a_run_whose_worker_dies_twice_fails_alone_and_workers_have_the_environment_of_the_call(
+    studies, tmp_path, monkeypatch
+):
+    lines = []
+    reason = r"Its worker process ended by SIGKILL, 2 times. Was there too little memory\?"
+    with pytest.raises(StudyIncomplete, match=rf"1 of 2 runs failed; .*\n  bad/fatal: {reason}$"):
+        run_study(studies.deadly, "default", tmp_path / "out", workers=2, log=lines.append)
+    assert lines.count("bad/fatal: its worker process ended by SIGKILL; another goes on") == 1
+    assert {run for run, _, _ in rows(tmp_path / "out")} == {"good/short"}
+    monkeypatch.setenv("MENDED", str(tmp_path))
+    run_study(studies.deadly, "default", tmp_path / "mended", workers=2)
+    assert {run for run, _, _ in rows(tmp_path / "mended")} == {"bad/fatal", "good/short"}
+
+
+@pytest.mark.usefixtures("studies")
+def test_a_script_that_workers_run_instead_of_importing_it_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    call = f"run_study(engine_studies.long, 'default', {str(tmp_path / 'out')!r}, workers=2)"
+    script.write_text(f"import engine_studies\nfrom axiswise.engines import run_study\n{call}\n")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "axiswise.errors.AxiswiseError: A worker process ended with exit code 1 without a result; what it printed says "
+        "why. Use workers=1, or call `run_study` under `if __name__ == '__main__':`."
+    )
 
 
 def test_the_time_of_a_study_adds_up_over_the_processes_that_worked_on_it(studies, tmp_path):
@@ -100,7 +156,7 @@ def test_the_time_of_a_study_adds_up_over_the_processes_that_worked_on_it(studie
 
 @pytest.mark.usefixtures("as_installed")  # checked signatures would take as long as the rest
 def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, start):
-    """A worker is killed meanwhile, too: another resumes its run."""
+    """A worker is killed meanwhile, too: another resumes its run. As a terminal's, the signal reaches all processes."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run_study(studies.long, "default", whole, workers=1)
     arguments = ["run", "long", "--out", str(broken), "--workers", "2"]
@@ -110,7 +166,7 @@ def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, st
     os.kill(victim, signal.SIGKILL)
     until(lambda: len(workers_of(process) - {victim}) == 2, process)
     own = workers_of(process)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "its worker process ended by SIGKILL; another goes on" in output
@@ -146,13 +202,46 @@ def test_killed_at_random_moments_and_resumed_it_ends_as_if_undisturbed(studies,
     assert weights(broken) == weights(whole)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("as_installed", "studies")
+def test_a_signal_to_all_processes_saves_every_state_once(tmp_path, start):
+    """As a system sends it that shuts down; the parent's signal to its workers is then their second."""
+    process = start(["run", "long", "--out", str(tmp_path / "out"), "--workers", "2"])
+    until(lambda: len(trainers(process, tmp_path / "out")) == 2, process)
+    own, moment = workers_of(process), time.time()
+    os.killpg(process.pid, signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert not any(alive(number) for number in own)
+    assert [path.stat().st_mtime > moment for path in states(tmp_path / "out")] == [True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("as_installed")
+def test_workers_that_outlive_their_server_are_replaced(studies, tmp_path, start):
+    """Unless they finish their run before that is noticed."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_study(studies.long, "default", whole, workers=1)
+    process = start(["run", "long", "--out", str(broken), "--workers", "2"])
+    until(lambda: len(trainers(process, broken)) == 2, process)
+    own = workers_of(process)
+    (server,) = servers_of(process)
+    os.kill(server, signal.SIGKILL)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "its worker process ended with exit code 255; another goes on" in output
+    assert not any(alive(number) for number in own)
+    assert rows(broken) == rows(whole)
+    assert weights(broken) == weights(whole)
+
+
 @pytest.fixture
 def start():
     """Starts the command line; what still runs when the test ends is killed."""
     started = []
 
     def command(arguments: list[str]) -> subprocess.Popen:
-        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
         settings["env"] = {**os.environ, "OMP_NUM_THREADS": "1"}
         started.append(subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], **settings))
         return started[-1]
@@ -176,9 +265,20 @@ def states(study: Path) -> list[Path]:
 
 
 def workers_of(process: subprocess.Popen) -> set[int]:
-    """Processes that it started to work for it, from the kernel's list; the resource tracker is none of them."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return {int(child) for child in children if alive(int(child)) and b"spawn_main" in command_of(int(child))}
+    """Processes that work for it, from the kernel's list: forks of the server that it started."""
+    return {child for server in servers_of(process) for child in children_of(server)}
+
+
+def servers_of(process: subprocess.Popen) -> set[int]:
+    return {child for child in children_of(process.pid) if b"multiprocessing.forkserver" in command_of(child)}
+
+
+def children_of(number: int) -> set[int]:
+    try:
+        children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+    except FileNotFoundError:
+        return set()
+    return {int(child) for child in children if alive(int(child))}
 
 
 def trainers(process: subprocess.Popen, study: Path) -> list[int]:

@@ -5,7 +5,8 @@ import pytest
 from axiswise import data
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
-from axiswise.studies import Run, all_studies, find_study, load_object, open_study, quickstart
+from axiswise.studies import Run, all_studies, find_study, load_object, quickstart
+from axiswise.studies._folder import open_study
 
 MAPPING = """
 from axiswise.studies import quickstart

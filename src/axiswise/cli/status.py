@@ -4,30 +4,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from axiswise.errors import AxiswiseError
 
+if TYPE_CHECKING:
+    from axiswise.records._run_state import Cohort
+
 FORMAT = "axiswise-status-1"
-
-
-@dataclass(frozen=True)
-class Cohort:
-    """Members that are trained together and are not finished.
-
-    Arguments:
-        members: How many there are, of the planned ones.
-        step: Steps taken when the state was last saved.
-        steps: All steps.
-        saved: When that was, in seconds since 1970.
-    """
-
-    members: int
-    step: int
-    steps: int
-    saved: float
 
 
 @dataclass(frozen=True)
@@ -53,7 +39,7 @@ class RunStatus:
     members: int
     done: int
     diverged: int
-    on_their_way: tuple[Cohort, ...]
+    on_their_way: tuple["Cohort", ...]
     waiting: int
     measured: int
     wanted: int | None
@@ -83,7 +69,8 @@ def _study(folder: Path, about: Mapping[str, Any]) -> tuple[str, list[RunStatus]
 
     alive = is_locked(folder / LOCK)
     planned = about.get("planned") or {name: {} for name in about.get("runs", [])}
-    runs = [_run(name, folder / name, plan, about, alive=alive) for name, plan in planned.items()]
+    running = about.get("running", ()) if alive else ()
+    runs = [_run(name, folder / name, plan, running=name in running) for name, plan in planned.items()]
     counts = {state: sum(run.state == state for run in runs) for state in dict.fromkeys(run.state for run in runs)}
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
     title = f"study {about.get('study')} at scale {about.get('scale')}: {len(runs)} runs" + (
@@ -98,12 +85,12 @@ def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
     """The same of a run folder. Its plan is in no file, only in the call that made it."""
     from axiswise.records import is_locked
     from axiswise.records._folders import read_run
-    from axiswise.records._layout import LOCK
+    from axiswise.records._layout import LOCK, OUTCOME_FILE, RUN_FILE
 
-    about = read_run(folder)
+    begun = (folder / RUN_FILE).is_file()  # else it may have been skipped
+    about = read_run(folder) if begun or not (folder / OUTCOME_FILE).is_file() else {}
     alive = is_locked(folder / LOCK)
-    running = {"running": [folder.name]} if alive else {}
-    run = _run(folder.name, folder, {}, running, alive=alive)
+    run = _run(folder.name, folder, {}, running=alive)
     title = f"run of {about.get('dataset', {}).get('name', 'a dataset')}" + (
         "; a process trains in it" if alive else ""
     )
@@ -111,21 +98,31 @@ def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
     return title, [run], resume
 
 
-def _run(name: str, folder: Path, plan: Mapping[str, Any], about: Mapping[str, Any], *, alive: bool) -> RunStatus:
+def _run(name: str, folder: Path, plan: Mapping[str, Any], *, running: bool) -> RunStatus:
     """The state of one run."""
-    planned = set(plan.get("members", ()))
-    ended, unread = _members(folder, planned)
-    cohorts, begun, more = _cohorts(folder, planned, set(ended))
-    members = len(planned) if plan else len(ended) + len(begun)
-    rows, pairs = _measured(folder, plan)
-    skipped, failures = about.get("skipped", {}).get(name), about.get("failed", {}).get(name, [])
-    reasons = [*([skipped] if skipped else []), *(_reason(failure) for failure in failures), *unread, *more]
-    if alive and name in about.get("running", ()):
+    from axiswise.records._files import read_about
+    from axiswise.records._layout import MEMBER
+    from axiswise.records._record import count_records
+    from axiswise.records._run_state import finished, read_outcome, reasons, unfinished
+
+    planned, measures = (set(plan["members"]), set(plan["measures"])) if plan else (None, None)
+    ended, unread = {}, []
+    for path in finished(folder, planned):
+        try:
+            ended[path.stem] = read_about(path, MEMBER)["status"]
+        except AxiswiseError as error:
+            unread.append(str(error))
+    cohorts, begun, more = unfinished(folder, planned, ended)
+    members = len(ended) + len(begun) if planned is None else len(planned)
+    wanted = None if planned is None or measures is None else len(planned) * len(measures)
+    rows = count_records(folder, planned, measures)
+    skipped, failures = read_outcome(folder)
+    if running:
         state = "running"
     elif skipped or failures:
         state = "skipped" if skipped else "failed"
     elif len(ended) == members:
-        state = "measured" if (rows == pairs if pairs is not None else rows > 0) else "trained"
+        state = "measured" if (rows if wanted is None else rows == wanted) else "trained"
     else:
         state = "stopped" if ended or begun else "waiting"
     return RunStatus(
@@ -137,61 +134,9 @@ def _run(name: str, folder: Path, plan: Mapping[str, Any], about: Mapping[str, A
         on_their_way=cohorts,
         waiting=members - len(ended) - len(begun),
         measured=rows,
-        wanted=pairs,
-        reasons=tuple(reasons),
+        wanted=wanted,
+        reasons=(*([skipped] if skipped else []), *reasons(failures), *unread, *more),
     )
-
-
-def _members(folder: Path, planned: set[str]) -> tuple[dict[str, str], list[str]]:
-    """How each finished member ended, by address, and what cannot be read; all of them if none are named."""
-    from axiswise.records._files import read_about
-    from axiswise.records._layout import MEMBER, matching, member_file
-
-    ended, unread = {}, []
-    for path in matching(member_file(folder, "*")):
-        if not planned or path.stem in planned:
-            try:
-                ended[path.stem] = read_about(path, MEMBER)["status"]
-            except AxiswiseError as error:
-                unread.append(str(error))
-    return ended, unread
-
-
-def _cohorts(folder: Path, planned: set[str], done: set[str]) -> tuple[tuple[Cohort, ...], set[str], list[str]]:
-    """Unfinished cohorts, their members, and what cannot be read."""
-    from axiswise.records import address
-    from axiswise.records._files import read_about
-    from axiswise.records._layout import COHORT, cohort_file, matching
-
-    cohorts, begun, unread = [], set(), []
-    for path in matching(cohort_file(folder, "*")):
-        try:
-            saved, about = path.stat().st_mtime, read_about(path, COHORT)
-        except (AxiswiseError, FileNotFoundError) as error:
-            if path.exists():  # else its members were finished in the meantime
-                unread.append(str(error))
-            continue
-        own = {address(form) for form in about["members"]} - done
-        own = own & planned if planned else own
-        if own:
-            begun |= own
-            cohorts.append(Cohort(len(own), about["step"], about["members"][0]["steps"], saved))
-    return tuple(cohorts), begun, unread
-
-
-def _measured(folder: Path, plan: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Pairs of member and measure that have a record, and how many are planned."""
-    from axiswise.records._record import count_records
-
-    if not plan:
-        return count_records(folder), None
-    members, measures = set(plan["members"]), set(plan["measures"])
-    return count_records(folder, members, measures), len(members) * len(measures)
-
-
-def _reason(failure: Mapping[str, Any]) -> str:
-    concerned = len(failure.get("members", ()))
-    return f"{failure.get('reason')} ({concerned} members)" if concerned else str(failure.get("reason"))
 
 
 def _table(runs: Sequence[RunStatus], now: float) -> list[str]:
@@ -217,10 +162,11 @@ def _cells(run: RunStatus) -> tuple[str, ...]:
     return run.run, run.state, str(run.members), str(run.done), str(unfinished), str(run.waiting), rows
 
 
-def _position(cohort: Cohort, now: float) -> str:
+def _position(cohort: "Cohort", now: float) -> str:
     """The step that a cohort has reached.
 
     Example:
+        >>> from axiswise.records._run_state import Cohort
         >>> _position(Cohort(10, 3400, 6000, saved=100.0), now=160.0)
         '10 members at step 3,400 of 6,000, saved 1 min ago'
     """

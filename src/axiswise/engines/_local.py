@@ -1,4 +1,4 @@
-"""Studies on this machine: their runs in worker processes, one process a run at a time.
+"""Studies on this machine: their runs in worker processes, one process a run.
 
 Runs are independent and have a folder each, so results depend neither on which process does a run nor on how many
 processes there are. Rounding depends on the threads of a run; their number follows from the study and the machine.
@@ -15,12 +15,11 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from queue import SimpleQueue
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -28,14 +27,18 @@ import torch
 
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
-from axiswise.population import Precision, Progress, device_named
+from axiswise.population import Failure, Precision, Progress, device_named
 from axiswise.records import is_locked, locked
 from axiswise.records._layout import LOCK
-from axiswise.studies import Failure, Run, RunResult, Scale, Study, StudyFolder, open_study, train_and_measure
-from axiswise.studies._folder import units
+from axiswise.records._run_state import Outcome, read_outcome, steps_taken
+from axiswise.studies import Run, Scale, Study
+from axiswise.studies._folder import StudyFolder, open_study, train_and_measure, write_failures
 
-POLL_SECONDS = 0.2  # between two checks for a signal or a lock
+SIGNALS = {signal.SIGINT, signal.SIGTERM}
+POLL_SECONDS = 0.2  # between two checks for a signal, the end of a process or a lock
+LOOK_SECONDS = 1.0  # between two looks at how far runs are
 TIMEOUT_SECONDS = 30.0  # for the workers of a killed process to save their state and release their folder
+LOST = 255  # multiprocessing's exit code of a process whose server was killed; the process itself may live on
 TRIES = 2  # processes that may die during a run before the run fails
 DATA = ".data"  # the lock of a worker that makes a dataset, so that files are fetched and converted once
 
@@ -108,10 +111,16 @@ def run_study(
         with _threads(threads):
             for number in everything:
                 if number not in in_workers:
-                    _wait_for(folder.path / folder.runs[number].name)
-                    folder.run(number, StoppableProgress(progress, stop), log)
+                    run, watched = folder.runs[number], StoppableProgress(progress, stop)
+                    _wait_for(folder.path / run.name)
+                    folder.start(number, log)
+                    try:
+                        train_and_measure(run, folder.path / run.name, folder.device, precision, watched)
+                    finally:
+                        watched.end()
+                    folder.finish(number, log)
         if in_workers and importable:
-            job = Job(importable, scale, folder.path.resolve(), device, precision, threads)
+            job = Job(importable, scale, folder.path.resolve(), device, precision, threads, dict(os.environ))
             _run_in_workers(folder, in_workers, job, min(count, len(in_workers)), progress, log, stop)
     return folder.path
 
@@ -177,30 +186,12 @@ class StoppableProgress:
             raise KeyboardInterrupt
 
     def end(self) -> None:
-        """Training is over; measuring, which follows, starts anew after an interruption."""
-        self._stop.deferred = False
-        if self._progress:
+        """Training is over, if it is not yet; measuring, which follows, starts anew after an interruption."""
+        ended, self._stop.deferred = not self._stop.deferred, False
+        if self._progress and not ended:
             self._progress.end()
         if self._stop.requested:
             raise KeyboardInterrupt
-
-
-class WorkerReady(NamedTuple):
-    """A worker has imported everything."""
-
-
-class RunAdvanced(NamedTuple):
-    """Units of its run that a worker has done in all."""
-
-    number: int
-    units: int
-
-
-class RunFinished(NamedTuple):
-    """A worker has finished a run."""
-
-    number: int
-    result: RunResult
 
 
 class Job(NamedTuple):
@@ -213,6 +204,7 @@ class Job(NamedTuple):
         device: Where to train.
         precision: What products are computed in on CUDA.
         threads: Threads that PyTorch computes with.
+        environment: The environment variables.
     """
 
     study: tuple[str, str]
@@ -221,49 +213,44 @@ class Job(NamedTuple):
     device: str
     precision: Precision | None
     threads: int
+    environment: dict[str, str]
 
 
-@dataclass
-class Worker:
-    """A worker process, its connection and its run.
+def _start(job: Job, number: int) -> BaseProcess:
+    """Starts a worker for a run: a fork of a server that has imported PyTorch and computed nothing.
 
-    Arguments:
-        process: The process.
-        connection: Sends numbers of runs, and None to stop it; receives messages.
-        ready: Whether it has started up.
-        number: Its current run.
-        stopping: Whether it was asked to stop.
+    PyTorch's threads and CUDA do not survive a fork, so this process itself is not forked. Where the system has no fork
+    servers, the worker is a new interpreter.
     """
-
-    process: BaseProcess
-    connection: Connection
-    ready: bool = False
-    number: int | None = None
-    stopping: bool = False
-
-    def send(self, number: int | None) -> None:
-        """Gives it a run, or with None has it save its state and end."""
-        self.number, self.stopping = (self.number, True) if number is None else (number, False)
-        with suppress(OSError):  # the end of its connection shows that it died
-            self.connection.send(number)
+    server = "forkserver" in multiprocessing.get_all_start_methods()
+    if server:
+        _ensure_server()
+    context: Any = multiprocessing.get_context("forkserver" if server else "spawn")
+    process = context.Process(target=_work, args=(job, number), daemon=True)
+    process.start()
+    return process
 
 
-def _start(job: Job) -> Worker:
-    """Starts a worker: a new interpreter, since PyTorch's threads do not survive a fork."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, job), daemon=True)
-    # Ctrl-C reaches every process of the terminal. Only this one handles it and stops its workers: they inherit a mask
-    # that blocks the signal, even before they have started up.
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _ensure_server() -> None:
+    """Starts the fork server, unless it is running, so that it imports this module from where this process has it."""
+    from multiprocessing import forkserver  # which not every system has
+
+    forkserver.set_forkserver_preload([__name__])
+    settings = {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path), "PYTHONSAFEPATH": "1"}
+    before = {name: os.environ.get(name) for name in settings}
+    # Ctrl-C and a system that shuts down signal every process. Only this one handles that and stops its workers: the
+    # server, and all that it forks, inherit a mask that blocks these signals.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    os.environ.update(settings)
     try:
-        process.start()
+        forkserver.ensure_running()
     finally:
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    theirs.close()  # so that the worker's death ends the connection
-    return Worker(process, ours)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _run_in_workers(
@@ -275,83 +262,73 @@ def _run_in_workers(
     log: Callable[[str], None],
     stop: Stop,
 ) -> None:
-    """Gives runs to workers, one at a time each, until all are finished or a stop is requested."""
-    waiting, tries, reported = deque(numbers), Counter[int | None](), Counter[int]()
-    totals = {number: units(folder.runs[number]) for number in numbers}
-    team: list[Worker] = []
+    """Has every run done by a process of its own, so many at a time, until all have ended or a stop is requested."""
+    waiting, tries, reported = deque(numbers), Counter[int](), Counter[int]()
+    steps = {number: {member.address: member.steps for member in folder.runs[number].members} for number in numbers}
+    team: dict[int, BaseProcess] = {}
+    stopping, looked = False, 0.0
 
-    def advance(number: int, done: int) -> None:
-        # Workers report all units of a run that are done: the next worker of a run resumes from the last saved state.
+    def report(number: int, done: int) -> None:
+        # A run may fall back to its last saved state, and a state is read at the moment when its members are stored.
         if progress and done > reported[number]:
             progress.advance(done - reported[number])
             reported[number] = done
 
-    def finish(number: int, result: RunResult) -> None:
-        advance(number, totals[number])
-        folder.finish(number, result, log)
-
-    def replace_dead(worker: Worker) -> None:
-        worker.process.join()
-        team.remove(worker)
-        ending, number = _ending(worker.process.exitcode), worker.number
-        if stop.requested or (worker.stopping and number is None):
-            return
-        tries[number] += 1
-        if number is None and tries[number] == TRIES:
-            raise AxiswiseError(
-                f"A worker process ended {ending} before it began; what it printed says why. Use workers=1, or call "
-                "`run_study` under `if __name__ == '__main__':`."
-            )
-        if number is not None and tries[number] == TRIES:
-            reason = f"Its worker process ended {ending}, {TRIES} times. Was there too little memory?"
-            finish(number, RunResult(failures=(Failure(reason, (), ""),)))
-            if not waiting:
+    def end(number: int, process: BaseProcess) -> None:
+        run, ending = folder.runs[number], _ending(process.exitcode)
+        place = folder.path / run.name
+        if process.exitcode == LOST and process.pid:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM)
+            time.sleep(POLL_SECONDS)  # until the system knows that the server is dead, and another can be started
+        if not folder.complete(number) and read_outcome(place) == Outcome():
+            if stop.requested:
                 return
-        elif number is not None:
-            log(f"{folder.runs[number].name}: its worker process ended {ending}; another goes on")
-            waiting.appendleft(number)
-        team.append(_start(job))
+            tries[number] += 1
+            if tries[number] < TRIES:
+                log(f"{run.name}: its worker process ended {ending}; another goes on")
+                waiting.appendleft(number)
+                return
+            if (process.exitcode or 0) > 0:  # an error that is not of its run
+                raise AxiswiseError(
+                    f"A worker process ended {ending} without a result; what it printed says why. Use workers=1, or "
+                    "call `run_study` under `if __name__ == '__main__':`."
+                )
+            reason = f"Its worker process ended {ending}, {TRIES} times. Was there too little memory?"
+            write_failures(place, [Failure(reason, (), "")])
+        report(number, sum(steps[number].values()))
+        folder.finish(number, log)
 
-    stop.deferred, begun = True, False
+    stop.deferred = True
+    if progress:
+        progress.begin("training", sum(sum(own.values()) for own in steps.values()))
     try:
-        for _ in range(count):
-            team.append(_start(job))
-        while team:
-            if stop.requested and not all(worker.stopping for worker in team):
+        while team or (waiting and not stop.requested):
+            while waiting and len(team) < count and not stop.requested:
+                number = waiting.popleft()
+                if not tries[number]:
+                    folder.start(number, log)
+                team[number] = _start(job, number)
+            if stop.requested and not stopping:
+                stopping = True
                 log("stopping after the current block of steps; once more stops at once")
-                for worker in team:
-                    worker.send(None)
-                    if not worker.ready:  # nothing to save
-                        worker.process.kill()
-            for worker in team:
-                if worker.ready and worker.number is None and not worker.stopping:
-                    number = waiting.popleft() if waiting else None
-                    if number is not None and not tries[number]:
-                        folder.start(number, log)
-                    worker.send(number)
-            readable = wait([worker.connection for worker in team], POLL_SECONDS)
-            for worker in [worker for worker in team if worker.connection in readable]:
-                try:
-                    message = worker.connection.recv()
-                except (EOFError, OSError):
-                    replace_dead(worker)
-                    continue
-                if isinstance(message, WorkerReady):
-                    worker.ready = True
-                    if progress and not begun:
-                        progress.begin("training", sum(totals.values()))
-                        begun = True
-                elif isinstance(message, RunAdvanced):
-                    advance(message.number, message.units)
-                elif isinstance(message, RunFinished):
-                    worker.number = None
-                    finish(message.number, message.result)
+                for process in team.values():
+                    process.terminate()
+            wait([process.sentinel for process in team.values()], POLL_SECONDS)
+            for number, process in [*team.items()]:
+                if process.exitcode is not None:
+                    del team[number]
+                    end(number, process)
+            if progress and time.monotonic() - looked > LOOK_SECONDS:
+                looked = time.monotonic()
+                for number in team:
+                    report(number, steps_taken(folder.path / folder.runs[number].name, steps[number]))
     finally:
         stop.deferred = False
-        for worker in team:
-            worker.process.kill()
-            worker.process.join()
-        if progress and begun:
+        for process in team.values():
+            process.kill()
+            process.join()
+        if progress:
             progress.end()
     if stop.requested:
         raise KeyboardInterrupt
@@ -367,58 +344,36 @@ def _ending(code: int | None) -> str:
     return f"by {signal.Signals(-code).name}" if code is not None and code < 0 else f"with exit code {code}"
 
 
-def _work(connection: Connection, job: Job) -> None:
-    """The main function of a worker: does the runs it receives until it is stopped or its parent dies."""
+def _work(job: Job, number: int) -> None:
+    """The main function of a worker: does one run, unless it is stopped or its parent dies."""
     stop = Stop()
-    signal.signal(signal.SIGTERM, stop)
-    numbers: SimpleQueue[int] = SimpleQueue()
+
+    def save_and_end(received: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: the parent kills those that shall end at once
+        stop(received, frame)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, save_and_end)
     try:
-        threading.Thread(target=_listen, args=(connection, numbers), daemon=True).start()
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        threading.Thread(target=_outlive, args=(multiprocessing.parent_process(),), daemon=True).start()
+        os.environ.clear()  # it is the server's
+        os.environ.update(job.environment)
         torch.set_num_threads(job.threads)
-        runs, device = _resolved(*job.study)(job.scale), device_named(job.device)
-        _send(connection, WorkerReady())
-        while True:
-            number = numbers.get()
-            run, folder = runs[number], job.out / runs[number].name
-            _wait_for(folder)
-            alone = replace(run, dataset=partial(_one_at_a_time, run, job.out))
-            progress = StoppableProgress(ReportedProgress(connection, number), stop)
-            _send(connection, RunFinished(number, train_and_measure(alone, folder, device, job.precision, progress)))
+        run = _resolved(*job.study)(job.scale)[number]
+        folder = job.out / run.name
+        _wait_for(folder)
+        alone = replace(run, dataset=partial(_one_at_a_time, run, job.out))
+        train_and_measure(alone, folder, device_named(job.device), job.precision, StoppableProgress(None, stop))
     except KeyboardInterrupt:
         pass
 
 
-def _listen(connection: Connection, numbers: SimpleQueue[int]) -> None:
-    """Passes the parent's numbers on; at the end, or when the parent is dead, signals the main thread."""
-    with suppress(EOFError, OSError):
-        while (number := connection.recv()) is not None:
-            numbers.put(number)
+def _outlive(parent: BaseProcess) -> None:
+    """Waits until the parent is dead, and then signals this process to save its state and end."""
+    parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _send(connection: Connection, message: WorkerReady | RunAdvanced | RunFinished) -> None:
-    try:
-        connection.send(message)
-    except OSError:  # the parent is dead
-        raise KeyboardInterrupt from None
-
-
-class ReportedProgress:
-    """The progress of a run, sent to the parent."""
-
-    def __init__(self, connection: Connection, number: int) -> None:
-        self._connection, self._number, self._done = connection, number, 0
-
-    def begin(self, title: str, total: int) -> None:
-        """The parent knows the total."""
-
-    def advance(self, units: int) -> None:
-        """Sends all units that are done."""
-        self._done += units
-        _send(self._connection, RunAdvanced(self._number, self._done))
-
-    def end(self) -> None:
-        """The result of the run says so."""
 
 
 def _one_at_a_time(run: Run, out: Path) -> FactorDataset:

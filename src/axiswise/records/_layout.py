@@ -7,6 +7,7 @@
     cohorts/ADDRESS.safetensors   a cohort in training
     records.jsonl[.gz]            what was measured
     arrays/NAME.safetensors       what a report draws
+    outcome.json                  of a study's run: why it was skipped or failed; absent when it ends well
     study.json                    a study folder, with a run folder for each run
     report.html, figures/         a report, in either
     population/                   an attack's folder: the run folder of its members
@@ -21,8 +22,9 @@ from axiswise.errors import AxiswiseError
 
 RUN, MEMBER, COHORT, ARRAYS = "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1", "axiswise-arrays-1"
 STUDY, LEARNING, CHANGE = "axiswise-study-1", "axiswise-learning-1", "axiswise-change-1"
+OUTCOME = "axiswise-outcome-1"
 
-RUN_FILE, STUDY_FILE = "run.json", "study.json"
+RUN_FILE, STUDY_FILE, OUTCOME_FILE = "run.json", "study.json", "outcome.json"
 REPORT_FILE, ATTACK_FILE = "report.html", "attack.html"
 LEARNING_FILE, CHANGE_FILE = "learning.safetensors", "change.safetensors"
 RECORDS_FILE = "records.jsonl"

@@ -2,7 +2,6 @@
 
 from axiswise.studies._costs import Cost, cost_entry, read_costs, study_cost, sum_costs
 from axiswise.studies._discovery import all_studies, describe_error, find_study, load_object
-from axiswise.studies._folder import Failure, RunResult, StudyFolder, open_study, train_and_measure
 from axiswise.studies.objectives import comparison, objectives
 from axiswise.studies.quickstart import quickstart
 from axiswise.studies.study import SCALES, Run, Scale, Study
@@ -10,12 +9,9 @@ from axiswise.studies.study import SCALES, Run, Scale, Study
 __all__ = [
     "SCALES",
     "Cost",
-    "Failure",
     "Run",
-    "RunResult",
     "Scale",
     "Study",
-    "StudyFolder",
     "all_studies",
     "comparison",
     "cost_entry",
@@ -23,10 +19,8 @@ __all__ = [
     "find_study",
     "load_object",
     "objectives",
-    "open_study",
     "quickstart",
     "read_costs",
     "study_cost",
     "sum_costs",
-    "train_and_measure",
 ]

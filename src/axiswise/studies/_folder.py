@@ -2,44 +2,22 @@
 
 import inspect
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-from axiswise.data import FactorDataset
-from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
+from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete, TrainingIncomplete
 from axiswise.evaluation import evaluate, name_of
-from axiswise.population import Member, Precision, Progress, RunFolder, cohorts, device_named, fast_precision, train
-from axiswise.records import locked, read_study_header, records_file, versions, write_json
-from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE
+from axiswise.population import Failure, Precision, Progress, device_named, fast_precision, train
+from axiswise.records import locked, read_json, read_study_header, records_file, versions, write_json
+from axiswise.records._layout import LOCK, PARTIAL, RUN, RUN_FILE, STUDY, STUDY_FILE
 from axiswise.records._record import count_records
+from axiswise.records._run_state import Outcome, finished, forget_outcome, read_outcome, reasons, write_outcome
 from axiswise.studies.study import SCALES, Run, Scale, Study
-
-
-class Failure(NamedTuple):
-    """An error that ended a part of a run.
-
-    Arguments:
-        reason: The error's type and message.
-        members: Addresses of the members it concerns; empty if it was not in training.
-        traceback: Where it was raised.
-    """
-
-    reason: str
-    members: tuple[str, ...]
-    traceback: str
-
-
-class RunResult(NamedTuple):
-    """How a run ended: well, unless it was skipped for lack of data or parts of it failed."""
-
-    skipped: str | None = None
-    failures: tuple[Failure, ...] = ()
 
 
 @dataclass
@@ -51,11 +29,8 @@ class StudyFolder:
         about: What does not change: the study, its scale, its command.
         runs: The study's runs.
         device: Where to train.
-        precision: What products are computed in on CUDA.
         spent: Seconds that earlier processes took.
         running: Names of the runs that are being trained or measured.
-        skipped: Why runs were skipped: their data are unavailable.
-        failed: What went wrong, of the runs in which something did.
         began: When this process began, by the clock of `time.perf_counter`.
     """
 
@@ -63,50 +38,46 @@ class StudyFolder:
     about: dict[str, Any]
     runs: Sequence[Run]
     device: torch.device
-    precision: Precision | None
     spent: float = 0.0
     running: list[str] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, tuple[Failure, ...]] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)
 
-    def run(self, number: int, progress: Progress | None, log: Callable[[str], None]) -> None:
-        """Trains and measures one run in this process."""
-        self.start(number, log)
-        run = self.runs[number]
-        self.finish(number, train_and_measure(run, self.path / run.name, self.device, self.precision, progress), log)
-
     def start(self, number: int, log: Callable[[str], None]) -> None:
-        """Notes that a run begins."""
+        """Notes that a run begins, whatever its folder says of an earlier try."""
         run = self.runs[number]
+        forget_outcome(self.path / run.name)
         steps = max((member.steps for member in run.members), default=0)
         log(f"[{number + 1}/{len(self.runs)}] {run.name}: {len(run.members)} members, {steps:,} steps")
         self.running.append(run.name)
         self.write()
 
-    def finish(self, number: int, result: RunResult, log: Callable[[str], None]) -> None:
-        """Notes how a run ended."""
+    def finish(self, number: int, log: Callable[[str], None]) -> None:
+        """Notes that a run has ended, however its folder says."""
         name = self.runs[number].name
-        if result.skipped is not None:
-            self.skipped[name] = result.skipped
-            log(f"skipped {name}: {result.skipped}")
-        if result.failures:
-            self.failed[name] = result.failures
-            log(f"failed {name}: {_reasons(result.failures)}")
+        skipped, failures = read_outcome(self.path / name)
+        if skipped is not None:
+            log(f"skipped {name}: {skipped}")
+        if failures:
+            log(f"failed {name}: {'; '.join(reasons(failures))}")
         self.running.remove(name)
         self.write()
 
     def complete(self, number: int) -> bool:
         """Whether every member of a run is trained and measured."""
         run = self.runs[number]
-        folder = RunFolder(self.path / run.name)
         try:
-            return all(folder.holds(member.address) for member in run.members) and _measured(run, folder.path)
+            return complete(run, self.path / run.name)
         except AxiswiseError:  # an unreadable file, which the run itself will report
             return False
 
+    def outcomes(self) -> dict[str, Outcome]:
+        """Why runs were skipped or failed, as their folders say."""
+        return {run.name: read_outcome(self.path / run.name) for run in self.runs}
+
     def write(self) -> None:
         """Writes ``study.json`` anew."""
+        outcomes = self.outcomes()
+        skipped = {name: outcome.skipped for name, outcome in outcomes.items() if outcome.skipped is not None}
         done = [run.name for run in self.runs if records_file(self.path / run.name).exists()]
         planned = {
             run.name: {
@@ -117,9 +88,9 @@ class StudyFolder:
         }
         state = {
             "versions": versions(),
-            "runs": [name for name in done if name not in self.skipped],
-            "skipped": self.skipped,
-            "failed": {name: [failure._asdict() for failure in parts] for name, parts in self.failed.items()},
+            "runs": [name for name in done if name not in skipped],
+            "skipped": skipped,
+            "failed": {name: outcome.failures for name, outcome in outcomes.items() if outcome.failures},
             "running": self.running,
             "planned": planned,
             # With what was begun and lost, but without the time between the last note and a kill.
@@ -153,25 +124,27 @@ def open_study(
         for left in out.glob(f".*{PARTIAL}"):  # by a process that was killed while writing
             left.unlink()
         before = read_study_header(out)
-        folder = StudyFolder(out, about, runs, target, precision, before.get("seconds", 0.0))
+        folder = StudyFolder(out, about, runs, target, before.get("seconds", 0.0))
         folder.write()
         try:
             yield folder
         finally:
             folder.running.clear()
             folder.write()
-    if folder.failed:
-        reasons = "".join(f"\n  {name}: {_reasons(failures)}" for name, failures in folder.failed.items())
+    failed = [
+        f"\n  {name}: {'; '.join(reasons(failures))}" for name, (_, failures) in folder.outcomes().items() if failures
+    ]
+    if failed:
         raise StudyIncomplete(
-            f"{len(folder.failed)} of {len(runs)} runs failed; {STUDY_FILE} in {out} says where. The same command "
-            f"tries them again.{reasons}"
+            f"{len(failed)} of {len(runs)} runs failed; {STUDY_FILE} in {out} says where. The same command tries them "
+            f"again.{''.join(failed)}"
         )
 
 
 def train_and_measure(
     run: Run, folder: Path, device: torch.device, precision: Precision | None, progress: Progress | None
-) -> RunResult:
-    """Trains and measures one run. A cohort that fails does not stop the others, but nothing is measured then.
+) -> None:
+    """Trains and measures what is missing of one run. Its folder says afterwards if it was skipped or failed, and why.
 
     Arguments:
         run: The run.
@@ -184,78 +157,33 @@ def train_and_measure(
         dataset = run.dataset().to(device)
         split = dataset.split() if run.held_out else None
         trained_on, measured_on = (split.train, split.test) if split else (dataset, dataset)
-        precision = fast_precision(precision, torch.float32, device, run.members)  # one for all cohorts of the folder
-        failures = _train_cohorts(run, trained_on, folder, precision, progress)
-        if not failures and not _measured(run, folder):
-            population = train(run.members, trained_on, out=folder, precision=precision)
-            evaluate(population, measured_on, run.measures, out=folder)
+        # Of another dataset than the folder's, nothing is complete, and `train` refuses it.
+        if not (complete(run, folder) and read_json(folder / RUN_FILE, RUN)["dataset"] == trained_on.identity):
+            population = train(run.members, trained_on, out=folder, precision=precision, progress=progress)
+            evaluate(population, measured_on, run.measures)
     except DataUnavailable as reason:
-        return RunResult(skipped=str(reason))
+        write_outcome(folder, Outcome(skipped=str(reason)))
+    except TrainingIncomplete as incomplete:
+        write_failures(folder, incomplete.failures)
     except Exception as error:
-        return RunResult(failures=(_failure(error),))
-    return RunResult(failures=failures)
+        write_failures(folder, [Failure.of(error)])
 
 
-def _train_cohorts(
-    run: Run, dataset: FactorDataset, folder: Path, precision: Precision | None, progress: Progress | None
-) -> tuple[Failure, ...]:
-    """Trains the cohorts of a run one after another: `train` forms the same, but stops at the first that fails."""
-    members = list({member.address: member for member in run.members}.values())
-    failures = []
-    if progress:
-        progress.begin("training", units(run))
-    try:
-        for cohort in cohorts(members, dataset.device):
-            part = _Part(progress, sum(member.steps for member in cohort.members)) if progress else None
-            try:
-                train(cohort.members, dataset, out=folder, progress=part, precision=precision)
-            except Exception as error:
-                failures.append(_failure(error, cohort.members))
-    finally:
-        if progress:
-            progress.end()
-    return tuple(failures)
+def write_failures(folder: Path, failures: Sequence[Failure]) -> None:
+    """Writes into a run's folder what went wrong in it."""
+    write_outcome(folder, Outcome(failures=[failure._asdict() for failure in failures]))
 
 
-def units(run: Run) -> int:
-    """What the training of a run counts for in the progress: steps times members."""
-    return sum(member.steps for member in {member.address: member for member in run.members}.values())
+def complete(run: Run, folder: Path) -> bool:
+    """Whether every member of a run is stored and has a row for every measure.
 
-
-class _Part:
-    """A cohort's part of the progress of its run; what was done before counts, too."""
-
-    def __init__(self, whole: Progress, units: int) -> None:
-        self._whole, self._units = whole, units
-
-    def begin(self, title: str, total: int) -> None:
-        self._whole.advance(max(0, self._units - total))
-
-    def advance(self, units: int) -> None:
-        self._whole.advance(units)
-
-    def end(self) -> None:
-        pass
-
-
-def _failure(error: Exception, members: Sequence[Member] = ()) -> Failure:
-    reason = str(error) if isinstance(error, AxiswiseError) else f"{type(error).__name__}: {error}"
-    where = "".join(traceback.format_exception(error))
-    return Failure(reason, tuple(member.address for member in members), where)
-
-
-def _reasons(failures: Sequence[Failure]) -> str:
-    """What went wrong, each reason once, with how many members it concerns."""
-    counts: dict[str, int] = {}
-    for failure in failures:
-        counts[failure.reason] = counts.get(failure.reason, 0) + len(failure.members)
-    return "; ".join(f"{reason} ({count} members)" if count else reason for reason, count in counts.items())
-
-
-def _measured(run: Run, folder: Path) -> bool:
-    """Whether the folder has a record of every member and measure of the run."""
+    Raises:
+        AxiswiseError: If the rows cannot be read.
+    """
     members, measures = {member.address for member in run.members}, {name_of(measure) for measure in run.measures}
-    return records_file(folder).exists() and count_records(folder, members, measures) == len(members) * len(measures)
+    if not records_file(folder).exists() or len(finished(folder, members)) < len(members):
+        return False
+    return count_records(folder, members, measures) == len(members) * len(measures)
 
 
 def _runs(study: Study, scale: Scale, name: str) -> list[Run]:

@@ -1,0 +1,130 @@
+"""How far a run is and how it ended, read from its folder alone, without PyTorch."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from axiswise.errors import AxiswiseError
+from axiswise.records._files import Json, read_about, read_json, write_json
+from axiswise.records._identity import address
+from axiswise.records._layout import COHORT, OUTCOME, OUTCOME_FILE, cohort_file, matching, member_file
+
+
+class Outcome(NamedTuple):
+    """Why a run is not complete.
+
+    Arguments:
+        skipped: Why it was skipped: its data are unavailable.
+        failures: What went wrong in it: the fields of each :class:`axiswise.population.Failure`.
+    """
+
+    skipped: str | None = None
+    failures: Sequence[Json] = ()
+
+
+def write_outcome(folder: Path, outcome: Outcome) -> None:
+    """Writes into a run's folder why it was skipped or failed.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> write_outcome(folder, Outcome(skipped="no such file"))
+        >>> read_outcome(folder)
+        Outcome(skipped='no such file', failures=[])
+        >>> forget_outcome(folder)
+        >>> read_outcome(folder)
+        Outcome(skipped=None, failures=())
+    """
+    write_json(folder / OUTCOME_FILE, {"format": OUTCOME, **outcome._asdict()})
+
+
+def read_outcome(folder: Path) -> Outcome:
+    """Why a run was skipped or failed; neither, if its folder does not say so."""
+    if not (folder / OUTCOME_FILE).is_file():
+        return Outcome()
+    found = read_json(folder / OUTCOME_FILE, OUTCOME)
+    return Outcome(found.get("skipped"), found.get("failures", ()))
+
+
+def forget_outcome(folder: Path) -> None:
+    """Removes what `write_outcome` wrote: the run is tried again."""
+    (folder / OUTCOME_FILE).unlink(missing_ok=True)
+
+
+def reasons(failures: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What went wrong, each reason once, with how many members it concerns.
+
+    Example:
+        >>> reasons([{"reason": "no memory", "members": ["a"]}, {"reason": "no memory", "members": ["b", "c"]}])
+        ['no memory (3 members)']
+    """
+    counts: dict[str, int] = {}
+    for failure in failures:
+        counts[failure["reason"]] = counts.get(failure["reason"], 0) + len(failure["members"])
+    return [f"{reason} ({count} members)" if count else reason for reason, count in counts.items()]
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Members that are trained together and are not finished.
+
+    Arguments:
+        members: How many there are, of the planned ones.
+        step: Steps taken when the state was last saved.
+        steps: All steps.
+        saved: When that was, in seconds since 1970.
+    """
+
+    members: int
+    step: int
+    steps: int
+    saved: float
+
+
+class Unfinished(NamedTuple):
+    """Unfinished cohorts, the addresses of their members, and what cannot be read."""
+
+    cohorts: tuple[Cohort, ...]
+    members: set[str]
+    unread: list[str]
+
+
+def finished(folder: Path, planned: Collection[str] | None) -> list[Path]:
+    """The files of the finished members, of the planned ones; of all, if no plan is known."""
+    paths = matching(member_file(folder, "*"))
+    return paths if planned is None else [path for path in paths if path.stem in planned]
+
+
+def unfinished(folder: Path, planned: Collection[str] | None, done: Collection[str]) -> Unfinished:
+    """The cohorts whose state is saved, with their members that are planned, if a plan is known, and not done."""
+    cohorts, begun, unread = [], set(), []
+    for path in matching(cohort_file(folder, "*")):
+        try:
+            saved, about = path.stat().st_mtime, read_about(path, COHORT)
+        except (AxiswiseError, FileNotFoundError) as error:
+            if path.exists():  # else its members were finished in the meantime
+                unread.append(str(error))
+            continue
+        own = {address(form) for form in about["members"]}.difference(done)
+        own = own if planned is None else own.intersection(planned)
+        if own:
+            begun |= own
+            cohorts.append(Cohort(len(own), about["step"], about["members"][0]["steps"], saved))
+    return Unfinished(tuple(cohorts), begun, unread)
+
+
+def steps_taken(folder: Path, steps: Mapping[str, int]) -> int:
+    """Steps that the members of a run have taken together, as far as they are stored.
+
+    Arguments:
+        folder: The run's folder.
+        steps: The steps of each planned member, by its address.
+
+    Example:
+        >>> steps_taken(Path("nowhere"), {"0" * 32: 100})
+        0
+    """
+    done = {path.stem for path in finished(folder, steps)}
+    cohorts = unfinished(folder, steps, done).cohorts
+    return sum(steps[member] for member in done) + sum(cohort.members * cohort.step for cohort in cohorts)

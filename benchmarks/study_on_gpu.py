@@ -32,7 +32,9 @@ from axiswise.engines import run_study
 from axiswise.evaluation import evaluate
 from axiswise.population import Member, Population, Precision, fast_precision, train
 from axiswise.population._cohort import Cohort
-from axiswise.population.train import _train_cohort
+from axiswise.population._cohort_loop import cohort_loop
+from axiswise.population.train import trained_members
+from axiswise.records import versions
 from axiswise.report import write_report
 from axiswise.studies import Run, find_study
 from axiswise.studies._folder import open_study
@@ -128,7 +130,10 @@ def trained_on_own(
     dataset = replace(datasets[0], tensors=tensors, render=from_own, rows=None)
     cohort = Cohort(everyone, torch.get_num_threads(), fast_precision(None, torch.float32, x.device, everyone))
     pace = Pace(sum(member.steps for member in everyone), finish_by)
-    trained = iter(_train_cohort(cohort, dataset, torch.float32, None, pace, None))
+    loop = cohort_loop(cohort, dataset, torch.float32)
+    loop.advance(on_block=lambda numbers: pace.advance(len(numbers) * len(everyone)))
+    about = {"device": str(x.device), "versions": versions()}
+    trained = iter(trained_members(cohort, loop.finish(), about))
     dtype = "float32 with bf16 products" if cohort.precision == "bf16" else "float32"
     return [
         Population(

@@ -10,10 +10,11 @@ from axiswise import data, grid, models, objectives
 from axiswise.attack import verdicts
 from axiswise.cli import app
 from axiswise.records import copy_results, read_records, read_runs
-from axiswise.records._files import append_rows
+from axiswise.records._files import append_rows, write_bytes
+from axiswise.records._layout import member_file
 from axiswise.report import write_report
 from axiswise.studies import Run
-from axiswise.studies._folder import _measured
+from axiswise.studies._folder import complete
 from axiswise_papers._tables import column, rows_of, values
 
 EARLIER, LATER = 0.111, {"original": 0.777, "changed": 0.333, "noise": 0.666}
@@ -77,10 +78,13 @@ def test_the_status(study):
 
 def test_a_study_that_resumes(study, members):
     run = Run("arm/original", data.synth_linear, members, [mig])
-    assert _measured(run, study / "arm/original")
-    more = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=2, seed=range(4))
-    assert not _measured(Run("arm/original", data.synth_linear, more, [mig]), study / "arm/original")
-    assert not _measured(run, study / "arm/planned")
+    for member in members:
+        write_bytes(member_file(study / "arm/original", member.address), b"")
+    assert complete(run, study / "arm/original")
+    more = [*members, *grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=2, seed=[3])]
+    write_bytes(member_file(study / "arm/original", more[-1].address), b"")
+    assert not complete(Run("arm/original", data.synth_linear, more, [mig]), study / "arm/original")
+    assert not complete(run, study / "arm/planned")
 
 
 def test_the_papers(study, tmp_path_factory):

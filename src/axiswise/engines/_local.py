@@ -114,10 +114,7 @@ def run_study(
                     run, watched = folder.runs[number], StoppableProgress(progress, stop)
                     _wait_for(folder.path / run.name)
                     folder.start(number, log)
-                    try:
-                        train_and_measure(run, folder.path / run.name, folder.device, precision, watched)
-                    finally:
-                        watched.end()
+                    train_and_measure(run, folder.path / run.name, folder.device, precision, watched)
                     folder.finish(number, log)
         if in_workers and importable:
             job = Job(importable, scale, folder.path.resolve(), device, precision, threads, dict(os.environ))

@@ -27,6 +27,7 @@ from axiswise.records._layout import (
     COHORT,
     LOCK,
     MEMBER,
+    OUTCOME_FILE,
     PARTIAL,
     RUN,
     RUN_FILE,
@@ -55,7 +56,7 @@ class RunFolder:
         about = {"format": RUN, "dataset": dict(dataset), "dtype": dtype}
         file = self.path / RUN_FILE
         if not file.exists():
-            if any(path.name != LOCK for path in self.path.iterdir()):
+            if any(path.name not in (LOCK, OUTCOME_FILE) for path in self.path.iterdir()):
                 raise AxiswiseError(
                     f"{self.path} is not a run folder: it has no {RUN_FILE} but is not empty. Choose another `out`."
                 )

@@ -119,21 +119,23 @@ def train(
             done = {key: folder.read_member(key, by_address) for key in by_address if folder.holds(key)}
         missing = [member for key, member in by_address.items() if key not in done]
         remaining = _layout(folder, missing, dataset.device, precision)
+        failures: list[tuple[Failure, Exception]] = []
         if progress:
             progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in remaining))
-        failures: list[tuple[Failure, Exception]] = []
-        for cohort in remaining:
-            try:
-                for trained in _train_cohort(cohort, dataset, dtype, folder, progress, on_history):
-                    done[trained.member.address] = trained
-            except _Stopped as stopped:
-                raise stopped.error from None
-            except OSError:  # of the folder: a full disk is full for all cohorts
-                raise
-            except Exception as error:  # a network or an objective may raise anything
-                failures.append((Failure.of(error, cohort.members), error))
-        if progress:
-            progress.end()
+        try:
+            for cohort in remaining:
+                try:
+                    for trained in _train_cohort(cohort, dataset, dtype, folder, progress, on_history):
+                        done[trained.member.address] = trained
+                except _Stopped as stopped:
+                    raise stopped.error from None
+                except OSError:  # of the folder: a full disk is full for all cohorts
+                    raise
+                except Exception as error:  # a network or an objective may raise anything
+                    failures.append((Failure.of(error, cohort.members), error))
+        finally:
+            if progress:
+                progress.end()
     finished = [done[member.address].to(dataset.device) for member in members if member.address in done]
     population = Population(finished, folder.path if folder else None)
     if failures:
@@ -298,7 +300,7 @@ def _train_cohort(
 
     loop.advance(save=partial(folder.write_state, cohort, loop) if folder else None, on_block=report)
     about = {"dataset": dataset.identity, "dtype": _name(dtype), "device": str(dataset.device), "versions": versions()}
-    trained = _members(cohort, loop.finish(), about)
+    trained = trained_members(cohort, loop.finish(), about)
     if folder:
         for member in trained:
             folder.write_member(member)
@@ -320,7 +322,7 @@ def _entries(cohort: Cohort, loop: Loop, numbers: range) -> list[Entry]:
     ]
 
 
-def _members(cohort: Cohort, finished: Finished, about: dict[str, Any]) -> list[Trained]:
+def trained_members(cohort: Cohort, finished: Finished, about: dict[str, Any]) -> list[Trained]:
     """The members of a trained cohort, each with its row of everything."""
     found, seconds = [], finished.seconds / len(cohort.members)
     for row, member in enumerate(cohort.members):

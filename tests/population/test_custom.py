@@ -1,6 +1,7 @@
 """A user's own modules: trained as in a plain loop, stored by name, loaded with the factory."""
 
 import sys
+from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -131,6 +132,7 @@ def test_first_weights_are_the_factorys_own(own):
     assert any(not torch.equal(first[name], second[name]) for name in first)
 
 
+@dataclass(frozen=True)
 class WithScorer:
     """An objective that adds a module of its own."""
 

@@ -30,10 +30,10 @@ from axiswise.data import FactorDataset, materialized
 from axiswise.data.dataset import stored
 from axiswise.engines import run_study
 from axiswise.evaluation import evaluate
-from axiswise.population import Member, Population, Precision, fast_precision, train
+from axiswise.population import Member, Population, Precision, train
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
-from axiswise.population.train import trained_members
+from axiswise.population.train import fast_precision, trained_members
 from axiswise.records import versions
 from axiswise.report import write_report
 from axiswise.studies import Run, find_study

@@ -23,7 +23,7 @@ def population(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
 ) -> None:
     """Train members one after another in plain PyTorch, and as a population, and compare."""
-    from axiswise.population import device_named
+    from axiswise.population.train import device_named
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.population import compare, standard_jobs
 
@@ -52,7 +52,7 @@ def data(
     """Compare what the batches of a population cost with the training step that uses them."""
     from axiswise.data import dsprites, shapes3d
     from axiswise.errors import DataUnavailable
-    from axiswise.population import device_named
+    from axiswise.population.train import device_named
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.population import batch_cost
 

@@ -13,11 +13,10 @@ from axiswise.models import conv64, mlp
 from axiswise.numerics import integers, uniform
 from axiswise.objectives import BetaVAE
 from axiswise.optimizers import Adam
-from axiswise.population import fast_precision
 from axiswise.population._cohort import Cohort, cohorts
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population.member import Member
-from axiswise.population.train import device_named
+from axiswise.population.train import device_named, fast_precision
 
 WARM_UP = 20  # steps before the clock starts: tracing, caches, allocators
 BLOCK = 10  # steps whose indices are drawn together when batches alone are timed

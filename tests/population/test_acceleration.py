@@ -11,11 +11,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from axiswise import data, grid, models, objectives, optimizers, train
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import uniform
-from axiswise.population import Member, fast_precision
+from axiswise.population import Member
 from axiswise.population._acceleration import Accelerated, aten, cast_once, fused, own
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population.program import Precision
+from axiswise.population.train import fast_precision
 
 OBJECTIVES = {
     "β-VAE": objectives.BetaVAE(4.0),

@@ -19,8 +19,9 @@ from axiswise.models.custom import factory_name
 from axiswise.numerics import integers, normal
 from axiswise.objectives import Terms, Trainable
 from axiswise.objectives.elbo_terms import elbo_terms
-from axiswise.population import Member, Population, cohorts, loop
+from axiswise.population import Member, Population, loop
 from axiswise.population import _cohort as cohort
+from axiswise.population._cohort import cohorts
 from axiswise.records import address, read_tensors, write_tensors
 
 RATE, STEPS, BATCH = 1e-3, 12, 8

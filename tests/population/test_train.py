@@ -10,8 +10,10 @@ from axiswise import data, grid, load, models, objectives, optimizers, train
 from axiswise.distributions import Gaussian
 from axiswise.errors import AxiswiseError, TrainingIncomplete
 from axiswise.objectives import Draw, Trainable
-from axiswise.population import Member, cohorts, device_named
+from axiswise.population import Member
+from axiswise.population._cohort import cohorts
 from axiswise.population.member import Choices
+from axiswise.population.train import device_named
 from axiswise.schedules import Cosine
 
 LINEAR = models.linear(3, 2)

@@ -4,7 +4,6 @@ from axiswise.attack._bilevel import Learning
 from axiswise.attack.arms import (
     DSPRITES,
     SHAPES3D,
-    Weights,
     arms,
     learning_for,
     objectives_of,
@@ -12,29 +11,23 @@ from axiswise.attack.arms import (
     to_choose_from,
 )
 from axiswise.attack.attack import Attack, attack
-from axiswise.attack.choose import Choice, Ranked, Ranking, choose, table
-from axiswise.attack.judge import VARIANTS, Arms, Verdict, judge, judgement, verdicts
-from axiswise.attack.learn import Learned, check_attack, learn
-from axiswise.attack.manipulation import Manipulation, Renderer, load_change, manipulation, save_change
+from axiswise.attack.choose import Choice, Ranked, choose, table
+from axiswise.attack.judge import VARIANTS, judge, judgement, verdicts
+from axiswise.attack.learn import Learned, learn
+from axiswise.attack.manipulation import Manipulation, load_change, manipulation, save_change
 
 __all__ = [
     "DSPRITES",
     "SHAPES3D",
     "VARIANTS",
-    "Arms",
     "Attack",
     "Choice",
     "Learned",
     "Learning",
     "Manipulation",
     "Ranked",
-    "Ranking",
-    "Renderer",
-    "Verdict",
-    "Weights",
     "arms",
     "attack",
-    "check_attack",
     "choose",
     "judge",
     "judgement",

@@ -11,7 +11,8 @@ from axiswise.attack.choose import Choice, Ranking, choose, table
 from axiswise.attack.learn import Learned, check_attack, check_folder, learn
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
-from axiswise.population import Member, Population, Precision, Progress, device_named, train
+from axiswise.population import Member, Population, Precision, Progress, train
+from axiswise.population.train import device_named
 from axiswise.records._layout import POPULATION_FOLDER
 
 

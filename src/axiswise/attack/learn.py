@@ -28,9 +28,12 @@ from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, initialise
 from axiswise.numerics import integers, normal
-from axiswise.population import Population, Precision, Progress, RunFolder, Trained, device_named, fast_precision
+from axiswise.population import Population, Precision, Progress
 from axiswise.population._cohort import stacking_pays
+from axiswise.population._folder import RunFolder
+from axiswise.population._trained import Trained
 from axiswise.population.loop import Finished, Loop
+from axiswise.population.train import device_named, fast_precision
 from axiswise.records import describe, read_tensors, write_tensors
 from axiswise.records._layout import CHANGE_FILE, LEARNING, LEARNING_FILE, LOCK, POPULATION_FOLDER
 from axiswise.shapes import Int, Tensor

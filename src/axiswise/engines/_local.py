@@ -27,7 +27,8 @@ import torch
 
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
-from axiswise.population import Failure, Precision, Progress, device_named
+from axiswise.population import Failure, Precision, Progress
+from axiswise.population.train import device_named
 from axiswise.records import is_locked, locked
 from axiswise.records._layout import LOCK
 from axiswise.records._run_state import Outcome, read_outcome, steps_taken

@@ -17,7 +17,7 @@ from axiswise.distributions import Deterministic
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry import Metrics, gram, jacobian, metrics
 from axiswise.numerics import normal
-from axiswise.population import Group
+from axiswise.population._trained import Group
 from axiswise.schedules import hyperparameters, value_at
 from axiswise.shapes import Float, Int, Num, Tensor
 

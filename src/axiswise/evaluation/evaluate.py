@@ -17,7 +17,9 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation._arrays import store_arrays
 from axiswise.evaluation._quantities import QUANTITIES, Quantities, at_same_points, by_member
 from axiswise.numerics import permutation, repeatable
-from axiswise.population import Group, Population, RunFolder, Trained
+from axiswise.population import Population
+from axiswise.population._folder import RunFolder
+from axiswise.population._trained import Group, Trained
 from axiswise.records import Record, versions
 from axiswise.records._files import append_rows
 from axiswise.records._layout import RECORDS_FILE

@@ -18,7 +18,7 @@ from axiswise.population.program import Program
 from axiswise.records import Tensors
 from axiswise.shapes import Tensor
 
-__all__ = ["Finished", "Loop", "Progress"]
+__all__ = ["Loop", "Progress"]
 
 LONGEST_BLOCK = 100
 BLOCK_SECONDS = 0.5

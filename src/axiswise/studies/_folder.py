@@ -12,7 +12,8 @@ import torch
 
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete, TrainingIncomplete
 from axiswise.evaluation import evaluate, name_of
-from axiswise.population import Failure, Precision, Progress, device_named, fast_precision, train
+from axiswise.population import Failure, Precision, Progress, train
+from axiswise.population.train import device_named, fast_precision
 from axiswise.records import locked, read_json, read_study_header, records_file, versions, write_json
 from axiswise.records._layout import LOCK, PARTIAL, RUN, RUN_FILE, STUDY, STUDY_FILE
 from axiswise.records._record import count_records

@@ -55,5 +55,8 @@ class TrainingIncomplete(AxiswiseError):
     """
 
     def __init__(self, message: str, failures: tuple[Any, ...], population: Any) -> None:
-        super().__init__(message)
+        super().__init__(message, failures, population)  # all of them, so that a process can send it to another
         self.failures, self.population = failures, population
+
+    def __str__(self) -> str:
+        return self.args[0]

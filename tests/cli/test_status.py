@@ -12,7 +12,7 @@ from axiswise.cli.status import _position
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
 from axiswise.evaluation import evaluate
-from axiswise.records._run_state import Cohort, steps_taken
+from axiswise.records._run_state import CohortState, steps_taken
 from axiswise.scores import mig
 from axiswise.studies import Run
 
@@ -212,4 +212,4 @@ def test_folders_that_are_none(tmp_path):
 @pytest.mark.parametrize(("seconds", "ago"), [(0.2, "0 s"), (59, "59 s"), (61, "1 min"), (7300, "2 h"), (2e5, "2 d")])
 def test_ages(seconds, ago):
     now = time.time()
-    assert _position(Cohort(1, 5, 10, now - seconds), now).endswith(f"saved {ago} ago")
+    assert _position(CohortState(1, 5, 10, now - seconds), now).endswith(f"saved {ago} ago")

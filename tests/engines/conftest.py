@@ -9,6 +9,7 @@ MODULE = '''
 
 import os
 import signal
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -67,6 +68,12 @@ def mixed(scale):
 def deadly(scale):
     """A run that kills its process, and one that does not."""
     return [Run("bad/fatal", fatal, members(30), [mig]), Run("good/short", square, members(30), [mig])]
+
+
+def leaving(scale):
+    """Runs whose process exits by itself, at once or through Python, and one that does not."""
+    runs = [Run(f"bad/{exit.__name__}", partial(exit, 3), members(30), [mig]) for exit in (os._exit, sys.exit)]
+    return [*runs, Run("good/short", square, members(30), [mig])]
 
 
 def long(scale):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,10 +67,11 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
     assert len(weights(two)) == 2 + 2 + 2  # those of the bad run that can be trained, too
     assert weights(two) == weights(one)
     assert rows(two) == rows(one)
-    assert {run for run, _, _ in rows(two)} == {"good/short", "good/long"}
+    measured = [run for run, _, _ in rows(two)]
+    assert {run: measured.count(run) for run in measured} == {"bad/cohort": 2, "good/short": 2, "good/long": 2}
     about = json.loads((two / "study.json").read_text())
     assert about["skipped"] == {"bad/data": "no such file anywhere"}
-    assert about["runs"] == ["good/short", "good/long"]
+    assert about["runs"] == ["bad/cohort", "good/short", "good/long"]
     (failure,) = about["failed"]["bad/cohort"]
     assert read_outcome(two / "bad/cohort").failures == [failure]
     assert "in forward" in failure["traceback"]
@@ -85,7 +87,7 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
 
     Path(os.environ["MENDED"]).touch()
     run_study(studies.mixed, "default", two, workers=1)
-    assert {run for run, _, _ in rows(two)} == {"good/short", "good/long", "bad/cohort"}
+    assert len(rows(two)) == 4 + 2 + 2
     assert json.loads((two / "study.json").read_text())["failed"] == {}
     assert read_outcome(two / "bad/cohort") == Outcome()
 
@@ -135,9 +137,26 @@ def test_a_script_that_workers_run_instead_of_importing_it_is_told_so(tmp_path):
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "axiswise.errors.AxiswiseError: A worker process ended with exit code 1 without a result; what it printed says "
-        "why. Use workers=1, or call `run_study` under `if __name__ == '__main__':`."
+        "  long/2.0: Its worker process ended with exit code 1, 2 times. What it printed says why. If no worker can "
+        "start, use workers=1, or call `run_study` under `if __name__ == '__main__':`."
     )
+
+
+def test_a_run_whose_process_exits_or_whose_folder_is_none_fails_alone(studies, tmp_path):
+    out = tmp_path / "out"
+    reason = r"Its worker process ended with exit code 3, 2 times. What it printed says why\."
+    with pytest.raises(
+        StudyIncomplete, match=rf"2 of 3 runs failed; .*\n  bad/_exit: {reason} .*\n  bad/exit: {reason}"
+    ):
+        run_study(studies.leaving, "default", out, workers=2)
+    assert {run for run, _, _ in rows(out)} == {"good/short"}
+    taken = tmp_path / "taken"
+    run_study(lambda scale: studies.deadly(scale)[1:], "default", taken, name="deadly")
+    shutil.rmtree(taken / "good/short")
+    (taken / "good/short").write_text("a file")
+    with pytest.raises(StudyIncomplete, match=r"1 of 1 runs failed; .*\n  good/short: .*Got a file"):
+        run_study(lambda scale: studies.deadly(scale)[1:], "default", taken, name="deadly")
+    assert "Got a file" in json.loads((taken / "study.json").read_text())["failed"]["good/short"][0]["reason"]
 
 
 def test_the_time_of_a_study_adds_up_over_the_processes_that_worked_on_it(studies, tmp_path):

@@ -397,3 +397,17 @@ def test_rows_go_to_the_folder_that_a_population_remembers(tmp_path):
     assert evaluate(population, SQUARE, [scores.mig], points=50) == list(read_records(tmp_path))
     evaluate(population, SQUARE, [scores.mig], points=50, out=tmp_path / "elsewhere")
     assert len(list(read_records(tmp_path / "elsewhere"))) == 2
+
+
+def test_what_is_measured_on_other_data_is_stored_only_where_it_is_said(tmp_path):
+    members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=1, seed=range(2))
+    split = SQUARE.split()
+    population = train(members, split.train, out=tmp_path / "run")
+    evaluate(population, split.test, [scores.mig], points=20)
+    (tested, *_), other = read_records(tmp_path / "run"), data.synth_linear(ratio=3.0, samples=400)
+    for elsewhere in (other, SQUARE.take(torch.arange(50), first=50)):
+        evaluate(population, elsewhere, [scores.mig], points=20)
+        assert next(iter(read_records(tmp_path / "run"))) == tested
+    (tmp_path / "run").rename(tmp_path / "moved")
+    with pytest.raises(AxiswiseError, match=r"Expected the run folder .*run, .* It is gone. Pass another `out`"):
+        evaluate(population, split.test, [scores.mig], points=20)

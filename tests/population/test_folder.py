@@ -166,7 +166,7 @@ def test_a_checkpoint_of_other_shapes_is_refused(square, tmp_path, monkeypatch):
     arrays["weights/model"] = arrays["weights/model"][:, :-1]
     write_tensors(path, arrays, about)
     with pytest.raises(
-        AxiswiseError, match=r"must have 'weights/model' of shape \(2, 25\). Got \(2, 24\). Delete the file"
+        AxiswiseError, match=r"must have 'weights/model' of shape \(2, 25\). Got \(2, 24\). It is of another program"
     ):
         train(members(), square, out=tmp_path / "run")
     path.write_bytes(b"")

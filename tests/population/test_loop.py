@@ -1,5 +1,7 @@
 """The loop takes the steps of any program: here of a sum and of two players, against closed forms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -106,8 +108,73 @@ def test_a_loop_of_any_kind_is_stored_and_resumed(tmp_path, monkeypatch):
 
 
 def test_the_state_of_another_program_is_refused():
-    with pytest.raises(AxiswiseError, match=r"'weights/sum' of shape \(3, 1\). Got \(2, 1\). Delete the file"):
+    with pytest.raises(AxiswiseError, match=r"'weights/sum' of shape \(3, 1\). Got \(2, 1\). It is of another"):
         fresh(copies=3).resume(fresh().state())
+
+
+def test_a_state_that_is_kept_does_not_change_with_the_loop():
+    loop, kept = fresh(), []
+    loop.advance(on_block=lambda numbers: kept.append(loop.state()))
+    sums = [state.arrays["weights/sum"][0, 0] for state in kept]
+    assert sums == [sum(range(state.about["step"])) for state in kept]
+
+
+def test_a_term_that_is_a_weight_is_recorded_as_it_was():
+    def recording(weights, buffers, number):
+        losses = counting(weights, buffers, number)
+        return losses._replace(terms={"value": weights["sum"]["sum.value"][:1]})
+
+    start = fresh(steps=4)
+    program = replace(start.program, updates=(Update(("sum",), recording),), interval=1)
+    zero = torch.zeros(2, dtype=torch.float64)
+    loop = Loop(program, {"sum.value": zero}, {"sum.calls": zero})
+    loop.advance()
+    assert loop.finish().history["value"].flatten().tolist() == [0.0, 0.0, 1.0, 3.0]
+
+
+def test_before_its_first_step_nothing_of_a_group_changes():
+    module = nn.Linear(1, 1, bias=False)
+    group = WeightGroup({"line": module}, [SGD(lr=0.1, weight_decay=1.0)], first=3)
+
+    def undefined(weights, buffers, number):
+        value = weights["line"]["line.weight"].sum()
+        return Losses({"line": value * torch.where(number < 3, torch.nan, 0.0)}, {})
+
+    for steps, expected in ((3, 1.0), (4, 0.9)):
+        program = Program({"line": group}, Numbers(), (Update(("line",), undefined),), steps=steps)
+        loop = Loop(program, {"line.weight": torch.ones(1, 1, 1, dtype=torch.float64)})
+        loop.advance()
+        assert loop.finish().weights["line.weight"].item() == pytest.approx(expected, abs=1e-15)
+
+
+def test_equal_updates_of_other_sizes_are_traced_apart():
+    class Sizes(Numbers):
+        def inputs(self, row):
+            return (row.expand(4), row.expand(6))
+
+    def adding(weights, buffers, numbers):
+        return Losses({"sum": -(numbers.sum() * weights["sum"]["sum.value"]).sum()}, {})
+
+    update = Update(("sum",), adding)
+    program = replace(fresh(steps=3).program, inputs=Sizes(), updates=(update, update))
+    loop = Loop(program, {"sum.value": torch.zeros(2, dtype=torch.float64)})
+    loop.advance()
+    assert loop.finish().weights["sum.value"].tolist() == [30.0, 30.0]
+
+
+@pytest.mark.parametrize(
+    ("optimizers", "weights", "message"),
+    [
+        ([SGD()] * 2, {}, r"needs weights 'line.weight' of shape \(2, 1, 3\), a row for each optimizer. Got None."),
+        ([SGD()] * 2, {"line.weight": torch.zeros(2, 3, 1)}, r"of shape \(2, 1, 3\).* Got \(2, 3, 1\)."),
+        ([SGD(), Adam()], {"line.weight": torch.zeros(2, 1, 3)}, r"must be of one kind.* Got .*Adam.*SGD"),
+        ([Adam(), Adam(amsgrad=True)], {"line.weight": torch.zeros(2, 1, 3)}, r"must be of one kind"),
+    ],
+)
+def test_weights_and_optimizers_that_do_not_fit_are_refused(optimizers, weights, message):
+    group = WeightGroup({"line": nn.Linear(3, 1, bias=False)}, optimizers)
+    with pytest.raises(AxiswiseError, match=message):
+        Loop(Program({"line": group}, Numbers(), (), steps=1), weights)
 
 
 MATRIX = torch.tensor([[1.0, 0.5], [-0.25, 2.0]], dtype=torch.float64)

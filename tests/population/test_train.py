@@ -1,5 +1,9 @@
 """Members, grids, and what training reports to its caller."""
 
+import gc
+import pickle
+import sys
+import weakref
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -12,6 +16,7 @@ from axiswise.errors import AxiswiseError, TrainingIncomplete
 from axiswise.objectives import Draw, Trainable
 from axiswise.population import Member
 from axiswise.population._cohort import cohorts
+from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population.member import Choices
 from axiswise.population.train import device_named
 from axiswise.schedules import Cosine
@@ -212,6 +217,29 @@ def test_a_cohort_that_fails_is_reported_and_the_others_are_trained(square, tmp_
         train(members[:2], square)
     assert caught.value.population is None
     assert isinstance(caught.value.__cause__, KeyError)
+    sent = pickle.loads(pickle.dumps(caught.value))
+    assert (str(sent), sent.failures) == (str(caught.value), caught.value.failures)
+
+
+def test_a_cohort_that_failed_holds_no_memory(square, monkeypatch):
+    held = []
+    made = cohort_loop
+
+    def remembered(*arguments):
+        held.append(weakref.ref(loop := made(*arguments)))
+        return loop
+
+    monkeypatch.setattr(sys.modules[train.__module__], "cohort_loop", remembered)
+    members = grid(model=LINEAR, objective=[Failing(True), Failing(False)], steps=1)
+    entries = []
+
+    def first_is_gone(entry):
+        gc.collect()
+        entries.append(held[0]() is None)
+
+    with pytest.raises(TrainingIncomplete):
+        train(members, square, on_history=first_is_gone)
+    assert entries == [True]
 
 
 def test_what_a_callback_raises_ends_the_training_and_is_no_failure(square, tmp_path):

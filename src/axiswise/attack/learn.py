@@ -35,7 +35,7 @@ from axiswise.population._trained import Trained
 from axiswise.population.loop import Finished, Loop
 from axiswise.population.train import device_named, fast_precision
 from axiswise.records import describe, read_tensors, write_tensors
-from axiswise.records._layout import CHANGE_FILE, LEARNING, LEARNING_FILE, LOCK, POPULATION_FOLDER
+from axiswise.records._layout import CHANGE_FILE, LEARNING, LEARNING_FILE, LOCK, PARTIAL, POPULATION_FOLDER
 from axiswise.shapes import Int, Tensor
 
 ENCODED_AT_ONCE = 1 << 22  # numbers of observations: 16 MB in float32
@@ -168,7 +168,8 @@ def check_folder(folder: Path) -> None:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: ... is not the folder of an attack: ... Choose another `out`.
     """
-    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    found = folder.iterdir() if folder.is_dir() else ()
+    names = {path.name for path in found if not path.name.endswith(PARTIAL)}  # a killed process leaves those
     if names - {LOCK} and not names & {POPULATION_FOLDER, CHANGE_FILE, LEARNING_FILE}:
         raise AxiswiseError(
             f"{folder} is not the folder of an attack: it has none of {POPULATION_FOLDER}/, {LEARNING_FILE} and "
@@ -230,9 +231,11 @@ def _learned(
         write_tensors(unfinished, arrays, {"format": LEARNING, "asked": arguments, "threads": threads, **about})
 
     shown = progress.advance if progress else lambda steps: None
-    loop.advance(save=save if folder else None, on_block=lambda numbers: shown(len(numbers)))
-    if progress:
-        progress.end()
+    try:
+        loop.advance(save=save if folder else None, on_block=lambda numbers: shown(len(numbers)))
+    finally:
+        if progress:
+            progress.end()
     learned = _learned_change(built, scales, loop.finish(), arguments)
     if folder and unfinished:
         seconds = np.array(learned.seconds)

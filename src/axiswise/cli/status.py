@@ -11,7 +11,7 @@ import typer
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:
-    from axiswise.records._run_state import Cohort
+    from axiswise.records._run_state import CohortState, Outcome
 
 FORMAT = "axiswise-status-1"
 
@@ -39,7 +39,7 @@ class RunStatus:
     members: int
     done: int
     diverged: int
-    on_their_way: tuple["Cohort", ...]
+    on_their_way: tuple["CohortState", ...]
     waiting: int
     measured: int
     wanted: int | None
@@ -66,11 +66,16 @@ def _study(folder: Path, about: Mapping[str, Any]) -> tuple[str, list[RunStatus]
     """Title and runs of a study folder, and the command that resumes it."""
     from axiswise.records import is_locked
     from axiswise.records._layout import LOCK
+    from axiswise.records._run_state import Outcome
 
     alive = is_locked(folder / LOCK)
     planned = about.get("planned") or {name: {} for name in about.get("runs", [])}
     running = about.get("running", ()) if alive else ()
-    runs = [_run(name, folder / name, plan, running=name in running) for name, plan in planned.items()]
+    earlier = {name: Outcome(reason) for name, reason in about.get("skipped", {}).items()}  # as version 0.1 noted it
+    earlier |= {name: Outcome(failures=failures) for name, failures in about.get("failed", {}).items()}
+    runs = [
+        _run(name, folder / name, plan, earlier.get(name), running=name in running) for name, plan in planned.items()
+    ]
     counts = {state: sum(run.state == state for run in runs) for state in dict.fromkeys(run.state for run in runs)}
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
     title = f"study {about.get('study')} at scale {about.get('scale')}: {len(runs)} runs" + (
@@ -98,12 +103,14 @@ def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
     return title, [run], resume
 
 
-def _run(name: str, folder: Path, plan: Mapping[str, Any], *, running: bool) -> RunStatus:
-    """The state of one run."""
+def _run(
+    name: str, folder: Path, plan: Mapping[str, Any], noted: "Outcome | None" = None, *, running: bool
+) -> RunStatus:
+    """The state of one run, with what its study noted of it, should its own folder say nothing."""
     from axiswise.records._files import read_about
     from axiswise.records._layout import MEMBER
     from axiswise.records._record import count_records
-    from axiswise.records._run_state import finished, read_outcome, reasons, unfinished
+    from axiswise.records._run_state import Outcome, finished, read_outcome, reasons, unfinished
 
     planned, measures = (set(plan["members"]), set(plan["measures"])) if plan else (None, None)
     ended, unread = {}, []
@@ -116,7 +123,8 @@ def _run(name: str, folder: Path, plan: Mapping[str, Any], *, running: bool) -> 
     members = len(ended) + len(begun) if planned is None else len(planned)
     wanted = None if planned is None or measures is None else len(planned) * len(measures)
     rows = count_records(folder, planned, measures)
-    skipped, failures = read_outcome(folder)
+    found = read_outcome(folder)
+    skipped, failures = noted if noted and found == Outcome() else found
     if running:
         state = "running"
     elif skipped or failures:
@@ -162,12 +170,12 @@ def _cells(run: RunStatus) -> tuple[str, ...]:
     return run.run, run.state, str(run.members), str(run.done), str(unfinished), str(run.waiting), rows
 
 
-def _position(cohort: "Cohort", now: float) -> str:
+def _position(cohort: "CohortState", now: float) -> str:
     """The step that a cohort has reached.
 
     Example:
-        >>> from axiswise.records._run_state import Cohort
-        >>> _position(Cohort(10, 3400, 6000, saved=100.0), now=160.0)
+        >>> from axiswise.records._run_state import CohortState
+        >>> _position(CohortState(10, 3400, 6000, saved=100.0), now=160.0)
         '10 members at step 3,400 of 6,000, saved 1 min ago'
     """
     seconds = max(0, round(now - cohort.saved))

@@ -33,7 +33,7 @@ from axiswise.records import is_locked, locked
 from axiswise.records._layout import LOCK
 from axiswise.records._run_state import Outcome, read_outcome, steps_taken
 from axiswise.studies import Run, Scale, Study
-from axiswise.studies._folder import StudyFolder, open_study, train_and_measure, write_failures
+from axiswise.studies._folder import StudyFolder, open_study, train_and_measure
 
 SIGNALS = {signal.SIGINT, signal.SIGTERM}
 POLL_SECONDS = 0.2  # between two checks for a signal, the end of a process or a lock
@@ -115,7 +115,10 @@ def run_study(
                     run, watched = folder.runs[number], StoppableProgress(progress, stop)
                     _wait_for(folder.path / run.name)
                     folder.start(number, log)
-                    train_and_measure(run, folder.path / run.name, folder.device, precision, watched)
+                    try:
+                        train_and_measure(run, folder.path / run.name, folder.device, precision, watched)
+                    except OSError as error:  # of its folder, which would have said so itself
+                        folder.fail(number, Failure.of(error))
                     folder.finish(number, log)
         if in_workers and importable:
             job = Job(importable, scale, folder.path.resolve(), device, precision, threads, dict(os.environ))
@@ -184,9 +187,9 @@ class StoppableProgress:
             raise KeyboardInterrupt
 
     def end(self) -> None:
-        """Training is over, if it is not yet; measuring, which follows, starts anew after an interruption."""
-        ended, self._stop.deferred = not self._stop.deferred, False
-        if self._progress and not ended:
+        """Training is over; measuring, which follows, starts anew after an interruption."""
+        self._stop.deferred = False
+        if self._progress:
             self._progress.end()
         if self._stop.requested:
             raise KeyboardInterrupt
@@ -287,13 +290,13 @@ def _run_in_workers(
                 log(f"{run.name}: its worker process ended {ending}; another goes on")
                 waiting.appendleft(number)
                 return
-            if (process.exitcode or 0) > 0:  # an error that is not of its run
-                raise AxiswiseError(
-                    f"A worker process ended {ending} without a result; what it printed says why. Use workers=1, or "
-                    "call `run_study` under `if __name__ == '__main__':`."
+            why = "Was there too little memory?"
+            if (process.exitcode or 0) > 0:
+                why = (
+                    "What it printed says why. If no worker can start, use workers=1, or call `run_study` under "
+                    "`if __name__ == '__main__':`."
                 )
-            reason = f"Its worker process ended {ending}, {TRIES} times. Was there too little memory?"
-            write_failures(place, [Failure(reason, (), "")])
+            folder.fail(number, Failure(f"Its worker process ended {ending}, {TRIES} times. {why}", (), ""))
         report(number, sum(steps[number].values()))
         folder.finish(number, log)
 

@@ -3,7 +3,7 @@
 import inspect
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -22,7 +22,7 @@ from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Group, Trained
 from axiswise.records import Record, versions
 from axiswise.records._files import append_rows
-from axiswise.records._layout import RECORDS_FILE
+from axiswise.records._layout import RECORDS_FILE, RUN_FILE
 from axiswise.schedules import Schedule, hyperparameters
 
 Measure = Callable[..., Any]
@@ -63,8 +63,9 @@ def evaluate(
         measures: What to measure.
         points: How many points of the dataset to use, drawn without replacement; all if it has fewer.
         seed: Decides which points.
-        out: A run folder; None is the population's own, if it has one. The records are added to its own, and what a
-            report draws (histories, codes, reconstructions, traversals) is stored in its ``arrays/``.
+        out: A run folder. The records are added to its own, and what a report draws (histories, codes, reconstructions,
+            traversals) is stored in its ``arrays/``. None is the population's own folder, if it has one and the dataset
+            is the one it was trained on, or another part of its split; what is measured elsewhere is not stored.
         store: Whether to store anything.
 
     Example:
@@ -94,7 +95,7 @@ def evaluate(
                 about = {**describe_member(trained, dataset), "measure": needed.name, **result._asdict()}
                 found.append((order, position, Record(**about, **settings, seconds=seconds)))
     records = [record for _, _, record in sorted(found, key=lambda entry: entry[:2])]
-    out = out if out is not None else population.folder
+    out = out if out is not None else _own_folder(population, dataset)
     if store and out is not None:
         if any(trained.external for trained in population.trained):
             # Models that were trained elsewhere have no run folder yet, which a report needs.
@@ -104,6 +105,26 @@ def evaluate(
         store_arrays(population, dataset, out, seed=seed)
         append_rows(Path(out) / RECORDS_FILE, records)
     return records
+
+
+def _own_folder(population: Population, dataset: FactorDataset) -> Path | None:
+    """The folder of a population, if the dataset is what its members were trained on, or another part of that."""
+    folder = population.folder
+    if folder is None or _whole(population.trained[0].about["dataset"]) != _whole(dataset.identity):
+        return None
+    if not (folder / RUN_FILE).is_file():
+        raise AxiswiseError(
+            f"Expected the run folder {folder}, which the population was stored in. It is gone. Pass another `out`, or "
+            "store=False."
+        )
+    return folder
+
+
+def _whole(identity: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The identity of a dataset, whichever part of a split it is."""
+    arguments = dict(identity["arguments"])
+    changes = [change for change in arguments.pop("changes", []) if "split" not in change]
+    return {"name": identity["name"], "arguments": arguments, "changes": changes}
 
 
 def each(measure: Measure) -> Measure:
@@ -174,7 +195,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {name: repr(value) if isinstance(value, Schedule) else value for name, value in values.items()}
 
 
-class Needs(NamedTuple):
+class Signature(NamedTuple):
     """A measure, its name, and which quantities it needs and can do without."""
 
     measure: Measure
@@ -191,7 +212,7 @@ class MeasureResult(NamedTuple):
     detail: dict[str, Any]
 
 
-def _needs(measure: Measure) -> Needs:
+def _needs(measure: Measure) -> Signature:
     """Reads from a measure's signature which quantities it needs."""
     required, optional = [], []
     for name, parameter in inspect.signature(measure).parameters.items():
@@ -203,7 +224,7 @@ def _needs(measure: Measure) -> Needs:
                 f"Measure {name_of(measure)!r} needs {name!r}. A measure may need {', '.join(QUANTITIES)}; "
                 "fix other parameters with functools.partial."
             )
-    return Needs(measure, name_of(measure), tuple(required), tuple(optional))
+    return Signature(measure, name_of(measure), tuple(required), tuple(optional))
 
 
 def _alike(population: Population) -> list[Group]:
@@ -220,7 +241,7 @@ def _alike(population: Population) -> list[Group]:
     return alike
 
 
-def _measure(needs: Needs, quantities: Quantities) -> list[MeasureResult]:
+def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
     """The results of one measure for all members of a group."""
     members = quantities.group.trained
     if members[0].status != "trained":

@@ -1,4 +1,4 @@
-"""What an objective is: a frozen dataclass of hyperparameters and three pure methods.
+"""What an objective is: a frozen dataclass of hyperparameters and three pure methods, and what it needs as data.
 
 An objective is written for one member. `population` vectorises it over a cohort: fields of type `Hyperparameter`
 are replaced by each member's value at the current step, a scalar tensor, before `loss` is called; all other fields are
@@ -92,6 +92,8 @@ class Trainable:
 
 class Needs(NamedTuple):
     """What an objective needs beside batches and the member's optimizer, as its attribute `needs`.
+
+    It is a property or a ``ClassVar``: a field would be part of the member's identity.
 
     Arguments:
         pairs: Whether it trains on transitions, which the dataset must have; `Batch.pair` is then filled.

@@ -15,8 +15,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from axiswise.errors import AxiswiseError
+from axiswise.optimizers import Optimizer
 from axiswise.population._acceleration import Accelerated, cast_once, fused
-from axiswise.population.program import Program, Update
+from axiswise.population.program import Program, Update, WeightGroup
+from axiswise.records import describe
 from axiswise.schedules import Hyperparameter, Schedule, hyperparameters, value_at
 from axiswise.shapes import Float, Tensor
 
@@ -36,13 +38,40 @@ class State(NamedTuple):
 
 
 def initial_state(program: Program, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> State:
-    """The state before the first step, from stacked parameters and buffers by name."""
+    """The state before the first step, from stacked parameters and buffers by name.
+
+    Raises:
+        AxiswiseError: If the weights are not those of the groups, or the optimizers of a group are of several kinds.
+    """
+    for name, group in program.groups.items():
+        _check_group(name, group, weights)
     matrices = {
-        name: torch.cat([weights[key].reshape(len(group.optimizers), -1) for key in group.shapes], 1)
+        name: torch.cat([weights[key].detach().reshape(len(group.optimizers), -1) for key in group.shapes], 1)
         for name, group in program.groups.items()
     }
     moments = {name: program.groups[name].optimizers[0].start(matrix) for name, matrix in matrices.items()}
     return State(matrices, {name: buffer.clone() for name, buffer in buffers.items()}, moments)
+
+
+def _check_group(name: str, group: WeightGroup, weights: Mapping[str, Tensor]) -> None:
+    for key, shape in group.shapes.items():
+        expected, found = (len(group.optimizers), *shape), tuple(weights[key].shape) if key in weights else None
+        if found != expected:
+            raise AxiswiseError(
+                f"Group {name!r} needs weights {key!r} of shape {expected}, a row for each optimizer. Got {found}."
+            )
+    kinds = {repr(_kind(optimizer)) for optimizer in group.optimizers}
+    if len(kinds) != 1:
+        raise AxiswiseError(
+            f"The optimizers of group {name!r} must be of one kind, and differ in hyperparameters only. Got "
+            f"{', '.join(sorted(kinds)) or 'none'}."
+        )
+
+
+def _kind(optimizer: Optimizer) -> dict[str, Any]:
+    """What the optimizers of a group share: their form without the values of hyperparameters."""
+    form = describe(optimizer)
+    return {name: value for name, value in form.items() if name not in hyperparameters(optimizer)}
 
 
 def named_weights(program: Program, weights: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
@@ -120,7 +149,13 @@ def differentiate(
         )
         for group in update.groups
     }
-    return Gradients(gradients, {name: term.detach() for name, term in losses.terms.items()}, losses.buffers or {})
+    # A term that is a view of a weight is copied, or it would show the weight after the update.
+    changing = {tensor.untyped_storage().data_ptr() for tensor in (*weights.values(), *buffers.values())}
+    terms = {
+        name: term.detach().clone() if term.untyped_storage().data_ptr() in changing else term.detach()
+        for name, term in losses.terms.items()
+    }
+    return Gradients(gradients, terms, losses.buffers or {})
 
 
 Step = Callable[[State, tuple[Any, ...], list[dict[str, dict[str, Tensor]]]], dict[str, Tensor]]
@@ -134,12 +169,15 @@ def make_step(program: Program, state: State, inputs: tuple[Any, ...]) -> Step:
         state: A state of the shapes, type and device to come; it is not changed here.
         inputs: Inputs of the shapes to come.
     """
+    replays: list[Callable[..., Gradients]] = []
     with nullcontext() if program.precision is None else Accelerated(program.precision):
-        # Updates of the same loss and groups are traced once.
-        traces = {
-            update: traced(partial(differentiate, program, update), (state.weights, state.buffers, example))
-            for update, example in zip(program.updates, inputs, strict=True)
-        }
+        known: dict[tuple[int, str], Callable[..., Gradients]] = {}  # one update may be taken several times in a step
+        for update, example in zip(program.updates, inputs, strict=True):
+            shapes = pytree.tree_map(lambda tensor: (tuple(tensor.shape), tensor.dtype), example)
+            if (key := (id(update), repr(shapes))) not in known:
+                arguments = (state.weights, state.buffers, example)
+                known[key] = traced(partial(differentiate, program, update), arguments)
+            replays.append(known[key])
     gradient = {group: torch.empty_like(weights) for group, weights in state.weights.items()}
     slices = {group: list(named.values()) for group, named in named_weights(program, gradient).items()}
 
@@ -148,16 +186,17 @@ def make_step(program: Program, state: State, inputs: tuple[Any, ...]) -> Step:
         state: State, inputs: tuple[Any, ...], coefficients: list[dict[str, dict[str, Tensor]]]
     ) -> dict[str, Tensor]:
         terms: dict[str, Tensor] = {}
-        for update, own, factors in zip(program.updates, inputs, coefficients, strict=True):
-            found = traces[update](state.weights, state.buffers, own)
+        for update, replay, own, factors in zip(program.updates, replays, inputs, coefficients, strict=True):
+            found = replay(state.weights, state.buffers, own)
             for group in update.groups:
                 for view, part in zip(slices[group], found.gradients[group], strict=True):
                     view.copy_(part)
-                rates = factors[group]
-                if "moves" in rates:
-                    gradient[group].mul_(rates["moves"])
-                optimizer = program.groups[group].optimizers[0]
-                optimizer.update(state.weights[group], gradient[group], state.moments[group], rates)
+                weights, moments = state.weights[group], state.moments[group]
+                moving = {"weights": weights, **moments} if "moves" in factors[group] else {}
+                before = {name: tensor.clone() for name, tensor in moving.items()}
+                program.groups[group].optimizers[0].update(weights, gradient[group], moments, factors[group])
+                for name, tensor in moving.items():  # a group whose first step is still to come stays where it was
+                    tensor.copy_(torch.where(factors[group]["moves"] > 0, tensor, before[name]))
             for name, buffer in found.buffers.items():
                 state.buffers[name].copy_(buffer)
             terms = found.terms

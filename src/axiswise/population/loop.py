@@ -104,7 +104,7 @@ class Loop:
 
     def state(self) -> Tensors:
         """Everything that must be stored to resume bit for bit, as arrays and JSON, of a loop between two blocks."""
-        arrays = {name: tensor.cpu().numpy() for name, tensor in self._named().items()}
+        arrays = {name: tensor.to("cpu", copy=True).numpy() for name, tensor in self._named().items()}
         arrays |= {f"history/{name}": np.stack(entries) for name, entries in self.history.items()}
         arrays["recorded"] = np.array(self.recorded, dtype=np.int64)
         return Tensors(arrays, {"step": self.step, "seconds": self.seconds})
@@ -124,8 +124,8 @@ class Loop:
             if array is None or array.shape != tensor.shape:
                 found = None if array is None else array.shape
                 raise AxiswiseError(
-                    f"{source} must have {name!r} of shape {tuple(tensor.shape)}. Got {found}. "
-                    "Delete the file to train its members again."
+                    f"{source} must have {name!r} of shape {tuple(tensor.shape)}. Got {found}. It is of another "
+                    "program: delete it to start from the beginning."
                 )
             tensor.copy_(torch.from_numpy(array))
         prefix = "history/"

@@ -72,7 +72,7 @@ class WeightGroup:
     Arguments:
         modules: Modules by name; only their code, names and shapes are used.
         optimizers: The optimizer of each copy, all of one kind.
-        first: The first step that moves the group; its optimizers count from there.
+        first: The first step that moves the group, from which its optimizers count; before it nothing of it changes.
     """
 
     modules: Mapping[str, nn.Module]

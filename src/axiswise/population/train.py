@@ -26,6 +26,7 @@ from axiswise.population.population import Population
 from axiswise.population.program import Precision
 from axiswise.records import address, read_json, versions
 from axiswise.records._layout import RUN, RUN_FILE
+from axiswise.records._run_state import reasons
 
 CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
 CHECKED = 1 << 22  # numbers of a dataset whose range is checked before training
@@ -115,11 +116,11 @@ def train(
     with folder.locked() if folder else nullcontext():
         done: dict[str, Trained] = {}
         if folder:
-            folder.open(dataset.identity, _name(dtype) + (" with bf16 products" if precision == "bf16" else ""))
+            folder.open(dataset.identity, type_name(dtype, precision))
             done = {key: folder.read_member(key, by_address) for key in by_address if folder.holds(key)}
         missing = [member for key, member in by_address.items() if key not in done]
         remaining = _layout(folder, missing, dataset.device, precision)
-        failures: list[tuple[Failure, Exception]] = []
+        failures, first = [], None
         if progress:
             progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in remaining))
         try:
@@ -128,35 +129,42 @@ def train(
                     for trained in _train_cohort(cohort, dataset, dtype, folder, progress, on_history):
                         done[trained.member.address] = trained
                 except _Stopped as stopped:
-                    raise stopped.error from None
+                    raise stopped.error from stopped.error.__cause__
                 except OSError:  # of the folder: a full disk is full for all cohorts
                     raise
                 except Exception as error:  # a network or an objective may raise anything
-                    failures.append((Failure.of(error, cohort.members), error))
+                    failures.append(Failure.of(error, cohort.members))
+                    first = first or error
+                    _release(error)
         finally:
             if progress:
                 progress.end()
     finished = [done[member.address].to(dataset.device) for member in members if member.address in done]
     population = Population(finished, folder.path if folder else None)
     if failures:
-        raise _incomplete([failure for failure, _ in failures], population, len(by_address)) from failures[0][1]
+        count = sum(len(failure.members) for failure in failures)
+        why = "; ".join(reasons(failure._asdict() for failure in failures))
+        raise TrainingIncomplete(
+            f"Training failed for {count} of {len(by_address)} members: {why}. The others are in `population` of this "
+            "error; with an `out`, the same call tries these again.",
+            tuple(failures),
+            population if len(population) else None,
+        ) from first
     return population
+
+
+def _release(error: BaseException | None) -> None:
+    """Frees what the frames of an error hold: the state of a failed cohort, which the next may need the memory of."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 class _Stopped(Exception):
     """What `progress` or `on_history` raised, which is no failure of the cohort."""
 
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error: Exception) -> None:
         self.error = error
-
-
-def _incomplete(failures: Sequence[Failure], population: Population, count: int) -> TrainingIncomplete:
-    concerned: dict[str, int] = {}
-    for failure in failures:
-        concerned[failure.reason] = concerned.get(failure.reason, 0) + len(failure.members)
-    reasons = "; ".join(f"{reason} ({members} members)" for reason, members in concerned.items())
-    message = f"Training failed for {sum(concerned.values())} of {count} members: {reasons}"
-    return TrainingIncomplete(message, tuple(failures), population if len(population) else None)
 
 
 def load(
@@ -283,23 +291,30 @@ def _train_cohort(
 ) -> list[Trained]:
     """Trains one cohort to its end and stores its members."""
     loop = cohort_loop(cohort, dataset, dtype)
-    if folder:
-        folder.resume(cohort, loop)
-        if progress:
-            progress.advance(loop.step * len(cohort.members))
 
-    def report(numbers: range) -> None:
+    def tell(steps: int, entries: Sequence[Entry] = ()) -> None:
         try:
             if progress:
-                progress.advance(len(numbers) * len(cohort.members))
-            if on_history:
-                for entry in _entries(cohort, loop, numbers):
+                progress.advance(steps * len(cohort.members))
+            for entry in entries:
+                if on_history:
                     on_history(entry)
         except Exception as error:
             raise _Stopped(error) from error
 
+    def report(numbers: range) -> None:
+        tell(len(numbers), _entries(cohort, loop, numbers) if on_history else ())
+
+    if folder:
+        folder.resume(cohort, loop)
+        tell(loop.step)
     loop.advance(save=partial(folder.write_state, cohort, loop) if folder else None, on_block=report)
-    about = {"dataset": dataset.identity, "dtype": _name(dtype), "device": str(dataset.device), "versions": versions()}
+    about = {
+        "dataset": dataset.identity,
+        "dtype": type_name(dtype),
+        "device": str(dataset.device),
+        "versions": versions(),
+    }
     trained = trained_members(cohort, loop.finish(), about)
     if folder:
         for member in trained:
@@ -308,8 +323,9 @@ def _train_cohort(
     return trained
 
 
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+def type_name(dtype: torch.dtype, precision: Precision | None = None) -> str:
+    """The floating-point type of a training, in words."""
+    return str(dtype).removeprefix("torch.") + (" with bf16 products" if precision == "bf16" else "")
 
 
 def _entries(cohort: Cohort, loop: Loop, numbers: range) -> list[Entry]:

@@ -66,7 +66,7 @@ def reasons(failures: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Cohort:
+class CohortState:
     """Members that are trained together and are not finished.
 
     Arguments:
@@ -85,7 +85,7 @@ class Cohort:
 class Unfinished(NamedTuple):
     """Unfinished cohorts, the addresses of their members, and what cannot be read."""
 
-    cohorts: tuple[Cohort, ...]
+    cohorts: tuple[CohortState, ...]
     members: set[str]
     unread: list[str]
 
@@ -110,7 +110,7 @@ def unfinished(folder: Path, planned: Collection[str] | None, done: Collection[s
         own = own if planned is None else own.intersection(planned)
         if own:
             begun |= own
-            cohorts.append(Cohort(len(own), about["step"], about["members"][0]["steps"], saved))
+            cohorts.append(CohortState(len(own), about["step"], about["members"][0]["steps"], saved))
     return Unfinished(tuple(cohorts), begun, unread)
 
 

@@ -3,8 +3,8 @@
 import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import torch
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete, TrainingIncomplete
 from axiswise.evaluation import evaluate, name_of
 from axiswise.population import Failure, Precision, Progress, train
-from axiswise.population.train import device_named, fast_precision
-from axiswise.records import locked, read_json, read_study_header, records_file, versions, write_json
-from axiswise.records._layout import LOCK, PARTIAL, RUN, RUN_FILE, STUDY, STUDY_FILE
+from axiswise.population._folder import RunFolder
+from axiswise.population.train import device_named, fast_precision, type_name
+from axiswise.records import locked, read_study_header, records_file, versions, write_json
+from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE
 from axiswise.records._record import count_records
 from axiswise.records._run_state import Outcome, finished, forget_outcome, read_outcome, reasons, write_outcome
 from axiswise.studies.study import SCALES, Run, Scale, Study
@@ -32,6 +33,7 @@ class StudyFolder:
         device: Where to train.
         spent: Seconds that earlier processes took.
         running: Names of the runs that are being trained or measured.
+        lost: Outcomes that could not be written into the folders of their runs.
         began: When this process began, by the clock of `time.perf_counter`.
     """
 
@@ -41,12 +43,15 @@ class StudyFolder:
     device: torch.device
     spent: float = 0.0
     running: list[str] = field(default_factory=list)
+    lost: dict[str, Outcome] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)
 
     def start(self, number: int, log: Callable[[str], None]) -> None:
         """Notes that a run begins, whatever its folder says of an earlier try."""
         run = self.runs[number]
-        forget_outcome(self.path / run.name)
+        with suppress(OSError):  # the run itself will fail, and say so
+            forget_outcome(self.path / run.name)
+        self.lost.pop(run.name, None)
         steps = max((member.steps for member in run.members), default=0)
         log(f"[{number + 1}/{len(self.runs)}] {run.name}: {len(run.members)} members, {steps:,} steps")
         self.running.append(run.name)
@@ -55,7 +60,7 @@ class StudyFolder:
     def finish(self, number: int, log: Callable[[str], None]) -> None:
         """Notes that a run has ended, however its folder says."""
         name = self.runs[number].name
-        skipped, failures = read_outcome(self.path / name)
+        skipped, failures = self.outcomes()[name]
         if skipped is not None:
             log(f"skipped {name}: {skipped}")
         if failures:
@@ -73,7 +78,15 @@ class StudyFolder:
 
     def outcomes(self) -> dict[str, Outcome]:
         """Why runs were skipped or failed, as their folders say."""
-        return {run.name: read_outcome(self.path / run.name) for run in self.runs}
+        return {run.name: self.lost.get(run.name) or read_outcome(self.path / run.name) for run in self.runs}
+
+    def fail(self, number: int, failure: Failure) -> None:
+        """Notes what went wrong in a run whose process could not."""
+        name, outcome = self.runs[number].name, Outcome(failures=[failure._asdict()])
+        try:
+            write_outcome(self.path / name, outcome)
+        except OSError:
+            self.lost[name] = outcome
 
     def write(self) -> None:
         """Writes ``study.json`` anew."""
@@ -154,25 +167,28 @@ def train_and_measure(
         precision: What products are computed in on CUDA.
         progress: Shows how far training is.
     """
+    failures: list[Failure] = []
     try:
         dataset = run.dataset().to(device)
         split = dataset.split() if run.held_out else None
         trained_on, measured_on = (split.train, split.test) if split else (dataset, dataset)
-        # Of another dataset than the folder's, nothing is complete, and `train` refuses it.
-        if not (complete(run, folder) and read_json(folder / RUN_FILE, RUN)["dataset"] == trained_on.identity):
+        precision = fast_precision(precision, torch.float32, device, run.members)
+        if complete(run, folder):
+            RunFolder(folder).open(trained_on.identity, type_name(torch.float32, precision))  # refuses another
+            return
+        try:
             population = train(run.members, trained_on, out=folder, precision=precision, progress=progress)
-            evaluate(population, measured_on, run.measures)
+        except TrainingIncomplete as incomplete:
+            population, failures = incomplete.population, list(incomplete.failures)
+        if population is not None and not complete(replace(run, members=population.members), folder):
+            evaluate(population, measured_on, run.measures, out=folder)
     except DataUnavailable as reason:
-        write_outcome(folder, Outcome(skipped=str(reason)))
-    except TrainingIncomplete as incomplete:
-        write_failures(folder, incomplete.failures)
+        if not complete(run, folder):
+            write_outcome(folder, Outcome(skipped=str(reason)))
     except Exception as error:
-        write_failures(folder, [Failure.of(error)])
-
-
-def write_failures(folder: Path, failures: Sequence[Failure]) -> None:
-    """Writes into a run's folder what went wrong in it."""
-    write_outcome(folder, Outcome(failures=[failure._asdict() for failure in failures]))
+        failures.append(Failure.of(error))
+    if failures:
+        write_outcome(folder, Outcome(failures=[failure._asdict() for failure in failures]))
 
 
 def complete(run: Run, folder: Path) -> bool:

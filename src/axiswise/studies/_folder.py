@@ -166,6 +166,9 @@ def train_and_measure(
         device: Where to train.
         precision: What products are computed in on CUDA.
         progress: Shows how far training is.
+
+    Raises:
+        OSError: With what went wrong, if the folder cannot say so.
     """
     failures: list[Failure] = []
     try:
@@ -188,7 +191,10 @@ def train_and_measure(
     except Exception as error:
         failures.append(Failure.of(error))
     if failures:
-        write_outcome(folder, Outcome(failures=[failure._asdict() for failure in failures]))
+        try:
+            write_outcome(folder, Outcome(failures=[failure._asdict() for failure in failures]))
+        except OSError as unwritable:
+            raise OSError(failures[0].reason) from unwritable
 
 
 def complete(run: Run, folder: Path) -> bool:

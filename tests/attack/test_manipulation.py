@@ -95,15 +95,15 @@ def test_a_change_is_loaded_bit_for_bit(sprites, tmp_path):
 def test_other_files_are_refused(sprites, tmp_path):
     path = tmp_path / "change.safetensors"
     save_change(path, drawn(manipulation(sprites), sprites))
-    arrays, about = read_tensors(path, "axiswise-change-1")
+    arrays, about = read_tensors(path, "axiswise-change-2")
     write_tensors(path, {**arrays, "tensors/0.bias": arrays["tensors/0.bias"][:-1]}, about)
     with pytest.raises(AxiswiseError, match=r"'0.bias' has shape \(256,\). Got \(255,\). The file was edited"):
         load_change(path)
     write_tensors(path, arrays, {**about, "network": {"type": "os.system", "command": "true"}})
     with pytest.raises(AxiswiseError, match=r"name of a known description \(Manipulation\). Got 'os.system'"):
         load_change(path)
-    write_tensors(path, arrays, {**about, "format": "axiswise-member-1"})
-    with pytest.raises(AxiswiseError, match=r"must have format 'axiswise-change-1'. Got 'axiswise-member-1'"):
+    write_tensors(path, arrays, {**about, "format": "axiswise-member-2"})
+    with pytest.raises(AxiswiseError, match=r"must have format 'axiswise-change-2'. Got 'axiswise-member-2'"):
         load_change(path)
 
 

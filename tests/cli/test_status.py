@@ -205,7 +205,7 @@ def test_folders_that_are_none(tmp_path):
     with pytest.raises(AxiswiseError, match=r"Expected a run or study folder .* Got .*, which has neither"):
         status(tmp_path)
     (tmp_path / "study.json").write_text("{}")
-    with pytest.raises(AxiswiseError, match=r"study.json must have format 'axiswise-study-1'. Got None"):
+    with pytest.raises(AxiswiseError, match=r"study.json must have format 'axiswise-study-2'. Got None"):
         status(tmp_path)
 
 

@@ -112,7 +112,7 @@ def weights(study: Path) -> dict[str, dict[str, bytes]]:
 
     return {
         str(path.relative_to(study)): {
-            name: array.tobytes() for name, array in read_tensors(path, "axiswise-member-1").arrays.items()
+            name: array.tobytes() for name, array in read_tensors(path, "axiswise-member-2").arrays.items()
         }
         for path in sorted(study.rglob("members/*.safetensors"))
     }

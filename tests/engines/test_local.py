@@ -347,7 +347,7 @@ def test_a_signal_waits_for_the_block_and_saves(studies, tmp_path):
     from axiswise.records._files import read_about
 
     (state,) = states(tmp_path / "out")
-    assert read_about(state, "axiswise-cohort-1")["step"] * 2 == sum(reached)
+    assert read_about(state, "axiswise-cohort-2")["step"] * 2 == sum(reached)
     assert json.loads((tmp_path / "out/study.json").read_text())["running"] == []
 
 

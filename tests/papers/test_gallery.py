@@ -64,20 +64,20 @@ def test_published_records_are_those_of_the_runs(results):
 
 def test_of_arrays_only_those_that_figures_need_are_published(tmp_path):
     source, name = tmp_path / "runs" / "zietlow2021.small_attack", "reconstructions.safetensors"
-    write_json(source / "study.json", {"format": "axiswise-study-1"})
+    write_json(source / "study.json", {"format": "axiswise-study-2"})
     images = {variant: np.full((2, 1, 3, 3), place) for place, variant in enumerate(("original", "changed", "noise"))}
     for variant in (*images, "reversed"):
         run = source / "beta-vae" / variant
         append_rows(run / "records.jsonl", [{"member": "m", "measure": "mig"}])
-        write_json(run / "run.json", {"format": "axiswise-run-1"})
+        write_json(run / "run.json", {"format": "axiswise-run-2"})
         arrays = {"x": images.get(variant, np.zeros(1)), "m": np.ones(1)}
-        write_tensors(run / "arrays" / name, arrays, {"format": "axiswise-arrays-1"})
-        write_tensors(run / "arrays" / "codes.safetensors", arrays, {"format": "axiswise-arrays-1"})
+        write_tensors(run / "arrays" / name, arrays, {"format": "axiswise-arrays-2"})
+        write_tensors(run / "arrays" / "codes.safetensors", arrays, {"format": "axiswise-arrays-2"})
     (target,) = publish(tmp_path / "runs", tmp_path / "results", ["zietlow2021.small_attack"])
     found = {path.relative_to(target).as_posix(): path for path in target.rglob("*.safetensors")}
     assert found.keys() == {f"beta-vae/{variant}/arrays/{name}" for variant in images}
     for variant, expected in images.items():
-        stored = read_tensors(found[f"beta-vae/{variant}/arrays/{name}"], "axiswise-arrays-1")
+        stored = read_tensors(found[f"beta-vae/{variant}/arrays/{name}"], "axiswise-arrays-2")
         assert stored.arrays.keys() == {"x"}
         np.testing.assert_array_equal(stored.arrays["x"], expected)
 

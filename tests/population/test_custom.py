@@ -233,7 +233,7 @@ def test_members_stored_under_a_factorys_old_name_are_loaded(tmp_path, monkeypat
     square, out = data.synth_linear(samples=50), tmp_path / "run"
     (trained,) = train(members_of(custom(dense, 3, 2), seeds=[3], steps=2), square, out=out).trained
     (path,) = (out / "members").iterdir()
-    arrays, about = read_tensors(path, "axiswise-member-1")
+    arrays, about = read_tensors(path, "axiswise-member-2")
     assert about["member"]["model"]["network"]["factory"] == "axiswise_papers.something.dense"
     about["member"]["model"]["network"]["factory"] = "axiswise.papers.something.dense"
     write_tensors(path.with_stem(address(about["member"])), arrays, about)

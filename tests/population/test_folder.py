@@ -103,7 +103,7 @@ def test_a_file_of_another_kind_is_named(square, tmp_path):
     train(members(), square, out=tmp_path / "run")
     path = member_file(tmp_path / "run")
     write_tensors(path, {}, {"format": "somebody-else-7"})
-    with pytest.raises(AxiswiseError, match=r"must have format 'axiswise-member-1'. Got 'somebody-else-7'"):
+    with pytest.raises(AxiswiseError, match=r"must have format 'axiswise-member-2'. Got 'somebody-else-7'"):
         load(tmp_path / "run")
 
 
@@ -111,7 +111,7 @@ def test_loading_resolves_only_the_packages_own_names(square, tmp_path):
     """Law 8: a stored name that the package does not export is refused, whatever it is."""
     train(members(), square, out=tmp_path / "run")
     path = member_file(tmp_path / "run")
-    arrays, about = read_tensors(path, "axiswise-member-1")
+    arrays, about = read_tensors(path, "axiswise-member-2")
     for name in ("os.system", "system", "Popen", "eval"):
         about["member"]["objective"] = {"type": name, "command": "touch pwned"}
         write_tensors(path, arrays, about)
@@ -162,7 +162,7 @@ def test_a_checkpoint_of_other_shapes_is_refused(square, tmp_path, monkeypatch):
     with pytest.raises(Stop):
         train(members(), square, out=tmp_path / "run", on_history=stop)
     path = next((tmp_path / "run" / "cohorts").glob("*.safetensors"))
-    arrays, about = read_tensors(path, "axiswise-cohort-1")
+    arrays, about = read_tensors(path, "axiswise-cohort-2")
     arrays["weights/model"] = arrays["weights/model"][:, :-1]
     write_tensors(path, arrays, about)
     with pytest.raises(

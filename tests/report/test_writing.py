@@ -308,10 +308,10 @@ def test_a_report_does_not_hold_its_rows(tmp_path: Path, row, write_run):
             r"Expected a run or study folder .* which has neither\. Pass",
         ),
         (lambda folder: (folder / "study.json").write_text("{"), r"study\.json is not readable as JSON"),
-        (lambda folder: (folder / "study.json").write_text("[]"), r"must have format 'axiswise-study-1'. Got None"),
+        (lambda folder: (folder / "study.json").write_text("[]"), r"must have format 'axiswise-study-2'. Got None"),
         (
             lambda folder: (folder / "study.json").write_text('{"format": "axiswise-study-9"}'),
-            r"must have format 'axiswise-study-1'\. Got 'axiswise-study-9'",
+            r"must have format 'axiswise-study-2'\. Got 'axiswise-study-9'",
         ),
         (
             lambda folder: (folder / "study.json").write_text('{"format": "axiswise-study-1", "runs": []}'),

@@ -72,7 +72,7 @@ def test_a_study_of_a_file_runs_reports_and_resumes_without_training(write_study
     out = folder / "runs" / "widths.sweep-smoke"
     assert first.exit_code == 0, first.output
     assert f"[2/2] {RUNS[1]}: 2 members, 20 steps" in first.output
-    about = read_json(out / "study.json", "axiswise-study-1")
+    about = read_json(out / "study.json", "axiswise-study-2")
     assert about["study"] == "deep/widths.py:sweep"
     assert (about["title"], about["summary"]) == ("Do two weights differ?", "Two runs of two members.")
     assert about["runs"] == RUNS
@@ -205,7 +205,7 @@ def test_a_source_tree_runs_without_installation(folder):
     reference = "axiswise_papers.rolinek2019:figure_s4"
     done = command("run", reference, "--scale", "smoke", "--out", "out", before=UNINSTALLED)
     assert done.returncode == 0, done.stderr
-    assert read_json(folder / "out" / "study.json", "axiswise-study-1")["study"] == reference
+    assert read_json(folder / "out" / "study.json", "axiswise-study-2")["study"] == reference
     assert len(weights(folder / "out")) == 12
     verified = command("verify", "sikka.prop4", module="axiswise_papers", before=UNINSTALLED)
     assert verified.returncode == 0, verified.stderr

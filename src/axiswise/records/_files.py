@@ -1,6 +1,12 @@
-"""Files that are whole or absent: atomic writes, append-only JSON Lines, safetensors. Nothing here loads code."""
+"""Files that are whole or absent: atomic writes, append-only JSON Lines, safetensors. Nothing here loads code.
+
+What axiswise stores to read again carries digests (SHA-256) of its contents: a JSON object and a line of JSON Lines one
+of its text, a safetensors file one of each array and one of all else. They are verified whenever the contents are read,
+so that what is damaged is refused and never used. Files of version 0.1 have none.
+"""
 
 import gzip
+import hashlib
 import json
 import os
 import zlib
@@ -14,9 +20,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from axiswise.errors import AxiswiseError
-from axiswise.records._layout import GZIP, PARTIAL
+from axiswise.records._layout import EARLIER, GZIP, PARTIAL, WITH_DIGEST
 
 Json = dict[str, Any]
+DIGEST = "sha256"  # the field that a digest is stored in
+SHORT = 16  # digits of the digest of a line
+REMAKE = "Delete it to have it made again."
+RESTORE = "Restore it, or choose another folder."
 BLOCK = 1 << 16  # bytes that are searched at a time for the end of the last whole line
 
 
@@ -54,16 +64,27 @@ def write_bytes(path: Path, contents: bytes) -> None:
         stream.write(contents)
 
 
+def digest_of(contents: bytes) -> str:
+    """The SHA-256 of some bytes, in hexadecimal digits."""
+    return hashlib.sha256(contents).hexdigest()
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes a JSON object atomically, keys in the order given, readable by people."""
+    """Writes a JSON object atomically, keys in the order given, readable by people; with a digest if it is ours."""
+    if value.get("format") in WITH_DIGEST:
+        value = {**value, DIGEST: digest_of(_text(value).encode())}
     write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path, expected: str) -> Json:
-    """Reads a JSON object whose "format" must be `expected`.
+    """Reads a JSON object whose "format" must be `expected`, or what that was in version 0.1.
 
     Raises:
-        AxiswiseError: If the file is not JSON or has another format.
+        AxiswiseError: If the file is not JSON, has another format, or is damaged.
     """
     try:
         value = json.loads(path.read_bytes())
@@ -72,9 +93,12 @@ def read_json(path: Path, expected: str) -> Json:
             f"{path} is not readable as JSON ({error}). Restore it or choose another folder."
         ) from error
     found = value.get("format") if isinstance(value, dict) else None
-    if found != expected:
+    if found is None or found not in (expected, EARLIER.get(expected)):
         raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}. Choose another folder.")
-    return value
+    kept = value.pop(DIGEST, None)
+    if (kept is not None or found in WITH_DIGEST) and kept != digest_of(_text(value).encode()):
+        raise AxiswiseError(f"{path} is damaged: its digest is not that of its contents. {RESTORE}")
+    return {**value, "format": expected}
 
 
 def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -150,15 +174,19 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
-    return (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    if DIGEST in row:
+        raise AxiswiseError(f"A row may not have a field {DIGEST!r}, which its digest is stored in. Rename the field.")
+    text = _text(row)
+    return (_text({**row, DIGEST: digest_of(text.encode())[:SHORT]}) + "\n").encode()
 
 
 def read_rows(path: Path) -> Iterator[Json]:
     """Reads JSON Lines one by one, plain or compressed. A torn last line is ignored, one elsewhere is an error.
 
     Raises:
-        AxiswiseError: If a line other than the last is not a JSON object, or if a compressed file is damaged.
+        AxiswiseError: If a line other than the last is not a JSON object, or if a line or a compressed file is damaged.
     """
+    digests = False  # rows of version 0.1 have none; what was appended later has
     for number, line in enumerate(_lines(path), start=1):
         if not line.endswith(b"\n"):
             return
@@ -170,6 +198,13 @@ def read_rows(path: Path) -> Iterator[Json]:
             ) from error
         if not isinstance(row, dict):
             raise AxiswiseError(f"Line {number} of {path} must be a JSON object. Got {type(row).__name__}.")
+        kept = row.pop(DIGEST, None)
+        digests = digests or kept is not None
+        if digests and kept != digest_of(_text(row).encode())[:SHORT]:
+            raise AxiswiseError(
+                f"Line {number} of {path} is damaged: its digest is not that of its contents. Delete the line, and "
+                "measure that member again."
+            )
         yield row
 
 
@@ -206,7 +241,16 @@ def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[s
         [1.0, 1.0, 1.0]
     """
     contiguous = {name: np.asarray(array, order="C") for name, array in sorted(arrays.items())}
-    write_bytes(path, save(contiguous, metadata={"axiswise": json.dumps(about, ensure_ascii=False, allow_nan=False)}))
+    header: Json = {"about": dict(about), "arrays": {name: _array_digest(own) for name, own in contiguous.items()}}
+    header[DIGEST] = digest_of(_text(header).encode())
+    write_bytes(path, save(contiguous, metadata={"axiswise": _text(header)}))
+
+
+def _array_digest(array: np.ndarray) -> str:
+    """The digest of an array's type, shape and contents."""
+    found = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
 
 
 def read_about(path: Path, expected: str) -> Json:
@@ -218,14 +262,14 @@ def read_tensors(path: Path, expected: str) -> Tensors:
     """Reads a safetensors file whose "format" must be `expected`.
 
     Raises:
-        AxiswiseError: If the file is missing, truncated, not safetensors, or not ours.
+        AxiswiseError: If the file is missing, truncated, damaged, not safetensors, or not ours.
     """
-    file, about = _open(path, expected)
-    return Tensors({name: file.get_tensor(name) for name in file.keys()}, about)  # noqa: SIM118 (it is no dictionary)
+    stored = StoredArrays(path, expected)
+    return Tensors(dict(stored), stored.about)
 
 
 class StoredArrays(Mapping[str, np.ndarray]):
-    """The arrays of a safetensors file, each of which is read when it is asked for.
+    """The arrays of a safetensors file, each of which is read, and verified, when it is asked for.
 
     Arguments:
         path: The file.
@@ -233,13 +277,18 @@ class StoredArrays(Mapping[str, np.ndarray]):
     """
 
     def __init__(self, path: Path, expected: str) -> None:
-        self._file = _open(path, expected)[0]
+        self._path, (self._file, self.about, self._digests) = path, _open(path, expected)
         self._names = dict.fromkeys(self._file.keys())
+        if self._digests is not None and self._names.keys() != self._digests.keys():
+            raise AxiswiseError(f"{path} is damaged: it does not have the arrays that were stored. {REMAKE}")
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._names:
             raise KeyError(name)
-        return self._file.get_tensor(name)
+        array = self._file.get_tensor(name)
+        if self._digests is not None and self._digests[name] != _array_digest(array):
+            raise AxiswiseError(f"{self._path} is damaged: {name!r} is not what was stored. {REMAKE}")
+        return array
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -251,28 +300,33 @@ class StoredArrays(Mapping[str, np.ndarray]):
         return len(self._names)
 
 
-def _open(path: Path, expected: str) -> tuple[Any, Json]:
-    """An open safetensors file, which is whole, and the JSON object about it."""
+def _open(path: Path, expected: str) -> tuple[Any, Json, dict[str, str] | None]:
+    """An open safetensors file, which is whole, the JSON object about it, and its arrays' digests, if it has any."""
     if not path.is_file():
         raise AxiswiseError(f"Expected a safetensors file at {path}. There is none.")
     try:
         file = safe_open(path, framework="numpy")
-        about = _about(file.metadata() or {})
+        header = _json((file.metadata() or {}).get("axiswise", "{}"))
     except (SafetensorError, OSError, ValueError) as error:
         raise AxiswiseError(
             f"{path} is not a whole safetensors file ({error}). It was truncated or written by something else: "
             "delete it to have it made again."
         ) from error
-    if about.get("format") != expected:
-        found = about.get("format")
+    about = header["about"] if isinstance(header.get("about"), dict) and DIGEST in header else header
+    found = about.get("format")
+    if found is None or found not in (expected, EARLIER.get(expected)):
         raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}: it holds something else.")
-    return file, about
+    if about is header and found not in WITH_DIGEST:
+        return file, about, None
+    if header.pop(DIGEST, None) != digest_of(_text(header).encode()):
+        raise AxiswiseError(f"{path} is damaged: the digest of its header is not that of its contents. {REMAKE}")
+    return file, about, header["arrays"]
 
 
-def _about(metadata: Mapping[str, str]) -> Json:
-    """The JSON object among a file's metadata; empty when something else wrote the file."""
+def _json(text: str) -> Json:
+    """A JSON object among a file's metadata; empty when something else wrote the file."""
     try:
-        about = json.loads(metadata.get("axiswise", "{}"))
+        value = json.loads(text)
     except json.JSONDecodeError:
         return {}
-    return about if isinstance(about, dict) else {}
+    return value if isinstance(value, dict) else {}

@@ -20,9 +20,14 @@ from pathlib import Path
 
 from axiswise.errors import AxiswiseError
 
-RUN, MEMBER, COHORT, ARRAYS = "axiswise-run-1", "axiswise-member-1", "axiswise-cohort-1", "axiswise-arrays-1"
-STUDY, LEARNING, CHANGE = "axiswise-study-1", "axiswise-learning-1", "axiswise-change-1"
+RUN, MEMBER, COHORT, ARRAYS = "axiswise-run-2", "axiswise-member-2", "axiswise-cohort-2", "axiswise-arrays-2"
+STUDY, LEARNING, CHANGE = "axiswise-study-2", "axiswise-learning-2", "axiswise-change-2"
 OUTCOME = "axiswise-outcome-1"
+
+WITH_DIGEST = frozenset((RUN, MEMBER, COHORT, ARRAYS, STUDY, LEARNING, CHANGE, OUTCOME))
+"""Formats of files that carry a digest of their contents, which is verified whenever they are read."""
+EARLIER = {name: name.replace("-2", "-1") for name in WITH_DIGEST if name.endswith("-2")}
+"""The same formats of version 0.1, which had no digests."""
 
 RUN_FILE, STUDY_FILE, OUTCOME_FILE = "run.json", "study.json", "outcome.json"
 REPORT_FILE, ATTACK_FILE = "report.html", "attack.html"

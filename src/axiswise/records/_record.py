@@ -166,6 +166,11 @@ def _pairs(path: Path) -> Iterator[tuple[str, str]]:
                 f"Expected every row of {path} to have `member` and `measure`. Got one with "
                 f"{', '.join(sorted(row)) or 'nothing'}. Remove it, or measure the run again."
             )
+        if unknown := row.keys() - Record.__annotations__.keys():
+            raise AxiswiseError(
+                f"Expected rows of {path} to have the fields of a record. Got {', '.join(map(repr, sorted(unknown)))}: "
+                "the row is damaged, or of a later version. Remove it, or measure the run again."
+            )
         yield member, measure
 
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from axiswise.cli import Force, check_output
+
 app = typer.Typer(help="Measure speed.", no_args_is_help=True)
 
 
@@ -21,12 +23,14 @@ def population(
     repeats: Annotated[int, typer.Option(help="Interleaved repeats; medians are printed.")] = 5,
     conv: Annotated[bool, typer.Option(help="Whether to measure the convolutional network too.")] = True,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
+    force: Force = False,
 ) -> None:
     """Train members one after another in plain PyTorch, and as a population, and compare."""
     from axiswise.population.train import device_named
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.population import compare, standard_jobs
 
+    check_output(json_file, force=force)
     if device_named(device).type == "cuda":
         _throughput(device, json_file)
         return
@@ -48,6 +52,7 @@ def data(
     members: Annotated[int, typer.Option(help="Members of the population; each draws a batch of 64.")] = 64,
     repeats: Annotated[int, typer.Option(help="Interleaved repeats; medians are printed.")] = 5,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
+    force: Force = False,
 ) -> None:
     """Compare what the batches of a population cost with the training step that uses them."""
     from axiswise.data import dsprites, shapes3d
@@ -56,6 +61,7 @@ def data(
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.population import batch_cost
 
+    check_output(json_file, force=force)
     typer.echo(f"milliseconds for {members} × 64 images, medians of {repeats} interleaved repeats")
     typer.echo(f"{'dataset':12} {'batch':>10} {'step':>10} {'share':>7}")
     rows = []
@@ -79,11 +85,13 @@ def scores(
         bool, typer.Option("--exact", help="Time the reference in full: nothing left out or extrapolated. Takes hours.")
     ] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
+    force: Force = False,
 ) -> None:
     """Compare the scores with plain algorithms: seconds of both, their ratio, and how far the numbers differ."""
     from axiswise.records import versions, write_json
     from axiswise_benchmarks import scores as benchmark
 
+    check_output(json_file, force=force)
     known = benchmark.reference()
     if not known:
         typer.echo("no reference: tests/scores/reference.py is part of the source tree; only our side is timed")
@@ -120,6 +128,7 @@ def scores(
 def geometry(
     points: Annotated[int, typer.Option(help="Points of the decoder.")] = 1000,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
+    force: Force = False,
 ) -> None:
     """Compare the distance to orthogonality and the encoder law with a plain loop over points, on a CPU."""
     import torch
@@ -128,6 +137,7 @@ def geometry(
     from axiswise.records import versions, write_json
     from axiswise_benchmarks import geometry as benchmark
 
+    check_output(json_file, force=force)
     torch.set_num_threads(1)  # either way: threads that wait for each other measure who else uses the machine
     vae, decoders = conv64(latents=10), []
     for dtype in (torch.float64, torch.float32):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from axiswise.cli import Force, check_output
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # they import PyTorch
@@ -41,6 +42,7 @@ def verify(
     publish: Annotated[
         Path | None, typer.Option(help="Copy verdicts and compact records here, for `axiswise gallery`.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Run the papers' claims: published beside ours, with a verdict each. The same command resumes.
 
@@ -51,6 +53,7 @@ def verify(
     from axiswise_papers import _verify as verification
     from axiswise_papers.ledger import CLAIMS, STUDIES
 
+    check_output(json, force=force)
     if scale not in SCALES:
         raise AxiswiseError(f"--scale must be one of {', '.join(SCALES)}. Got {scale!r}.")
     if publish is not None and claims:

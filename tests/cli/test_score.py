@@ -212,7 +212,7 @@ def test_kinds_by_option(saved, arrays):
         (["--kinds", "discrete", "--continuous", "f2"], ["discrete", "discrete", "continuous"]),
     ]
     for options, kinds in cases:
-        result = run("codes.npy", "floats.npy", "--scores", "mig", "--json", "s.json", *options)
+        result = run("codes.npy", "floats.npy", "--scores", "mig", "--json", "s.json", "--force", *options)
         about = json.loads((saved / "s.json").read_text())
         assert about["kinds"] == kinds
         assert about["rows"][0]["value"] == scores.mig(arrays[0], arrays[1].astype(float), kinds=kinds).score
@@ -454,3 +454,21 @@ def test_bench_without_the_source_tree_times_our_side(small_bench, monkeypatch, 
     )
     assert [row["ratio"] for row in (*about["rows"], *about["population"])] == [None] * 4
     assert "–" in line(output, "mig")
+
+
+def test_outputs_never_replace_inputs_and_other_files_only_if_asked(saved):
+    before, scored = (saved / "codes.npy").read_bytes(), ("codes.npy", "factors.npy", "--scores", "mig", "--json")
+    for options in ((), ("--force",)):
+        with pytest.raises(AxiswiseError, match=r"codes.npy is read by this command, so it cannot be written to"):
+            run(*scored, "codes.npy", *options)
+    assert (saved / "codes.npy").read_bytes() == before
+    (saved / "thesis.json").write_text("years of work")
+    with pytest.raises(AxiswiseError, match=r"thesis.json is there already. Choose another name, or add --force to"):
+        run(*scored, "thesis.json")
+    assert (saved / "thesis.json").read_text() == "years of work"
+    run(*scored, "thesis.json", "--force")
+    assert json.loads((saved / "thesis.json").read_text())["rows"]
+    (saved / "link.json").symlink_to(saved / "thesis.json")
+    for name, kind in (("link.json", "a link"), ("/dev/null", "a device"), (".", "a folder")):
+        with pytest.raises(AxiswiseError, match=rf"must be a regular file, or nothing yet, .* Got {kind}"):
+            run(*scored, name, "--force")

@@ -12,6 +12,8 @@ from axiswise.cli.status import _position
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
 from axiswise.evaluation import evaluate
+from axiswise.records import read_json, write_json
+from axiswise.records._layout import STUDY
 from axiswise.records._run_state import CohortState, steps_taken
 from axiswise.scores import mig
 from axiswise.studies import Run
@@ -108,9 +110,9 @@ def test_a_study_that_was_stopped(stopped, tmp_path):
 def test_why_a_run_was_skipped_or_failed_is_in_its_folder(stopped):
     """What study.json says of it is a copy."""
     before = status(stopped)
-    about = json.loads((stopped / "study.json").read_text())
+    about = read_json(stopped / "study.json", STUDY)
     assert (about.pop("skipped").keys(), about.pop("failed").keys()) == ({"a/absent"}, {"a/failing"})
-    (stopped / "study.json").write_text(json.dumps(about))
+    write_json(stopped / "study.json", about)
     assert status(stopped) == before
     skipped, failed = (status(stopped / name).splitlines() for name in ("a/absent", "a/failing"))
     assert (skipped[0], skipped[2].split()[:2]) == ("run of a dataset", ["absent", "skipped"])

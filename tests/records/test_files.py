@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -459,3 +460,28 @@ def test_versions_are_those_that_run():
     assert found["numpy"] == np.__version__
     assert found["torch"].partition("+")[0] == torch.__version__.partition("+")[0]  # what follows is the kind of build
     assert json.loads(json.dumps(found)) == found
+
+
+def test_only_regular_files_are_replaced(tmp_path):
+    target = tmp_path / "target"
+    target.write_text("precious")
+    (tmp_path / "link").symlink_to(target)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    (tmp_path / "folder").mkdir()
+    for name, kind in (("link", "a link"), ("dangling", "a link"), ("folder", "a folder")):
+        with pytest.raises(AxiswiseError, match=rf"{name} must be a regular file, or nothing yet.* Got {kind}"):
+            write_bytes(tmp_path / name, b"gone")
+    with pytest.raises(AxiswiseError, match="Got a device"):
+        write_bytes(Path("/dev/null"), b"gone")
+    assert target.read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "folder", "link", "target"]
+
+
+def test_partial_files_have_names_that_nobody_can_guess(tmp_path):
+    names = set()
+    for _ in range(3):
+        with replacing(tmp_path / "note") as stream:
+            names |= {path.name for path in tmp_path.iterdir()} - {"note"}
+            stream.write(b"whole")
+    assert len(names) == 3
+    assert all(name.startswith(".note.") and name.endswith(PARTIAL) for name in names)

@@ -17,6 +17,7 @@ from rich.console import Console
 from axiswise import __version__
 from axiswise.cli import data, theory
 from axiswise.cli._interruption import interrupted
+from axiswise.cli._outputs import Force, check_output
 from axiswise.cli._progress import Bars, Lines, shown_on
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
@@ -25,7 +26,7 @@ from axiswise.cli.score import score
 from axiswise.cli.status import status
 from axiswise.errors import AxiswiseError, StudyIncomplete
 
-__all__ = ["Bars", "Lines", "add_command", "app", "interrupted", "main", "shown_on"]
+__all__ = ["Bars", "Force", "Lines", "add_command", "app", "check_output", "interrupted", "main", "shown_on"]
 
 COMMANDS = "axiswise.commands"
 ELSEWHERE = {"verify": "axiswise-papers", "gallery": "axiswise-papers", "bench": "axiswise-benchmarks"}

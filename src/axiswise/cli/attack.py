@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from axiswise.cli._interruption import interrupted
+from axiswise.cli._outputs import Force, check_output
 from axiswise.cli._progress import Bars, Lines
 from axiswise.cli.data import PathOption, named
 from axiswise.errors import AxiswiseError
@@ -37,6 +38,7 @@ def attack(
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
     path: PathOption = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write the scores with their intervals here.")] = None,
+    force: Force = False,
 ) -> None:
     """Learn a small change of a dataset that makes VAEs entangle it, and judge it. The same command resumes."""
     from axiswise.attack import arms, judge, learning_for, table, to_choose_from, verdicts
@@ -48,6 +50,7 @@ def attack(
     from axiswise.report._attack import Row, attack_page, cell
     from axiswise.scores import active_units, dci, factor_vae, mig, sap
 
+    check_output(json, force=force)
     for option, value in (("--budget", budget), ("--seeds", seeds), ("--count", count)):
         if value < 1:
             raise AxiswiseError(f"{option} must be at least 1. Got {value}.")

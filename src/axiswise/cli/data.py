@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from axiswise.cli._outputs import Force, check_output
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # both would import PyTorch
@@ -139,12 +140,14 @@ def show(
     name: Annotated[str, typer.Argument(help="Name of a dataset.")],
     out: Annotated[Path | None, typer.Option(help="PNG to write; NAME.png if not given.")] = None,
     path: PathOption = None,
+    force: Force = False,
 ) -> None:
     """Write a contact sheet of a dataset."""
     from axiswise.report import contact_sheet, scatter_sheet
 
-    dataset = named(name, path)
     picture = out or Path(f"{name}.png")
+    check_output(picture, force=force)
+    dataset = named(name, path)
     images = len(dataset.shape) == 3
     index = dataset.sample(64 if images else 2000)
     x, factors = dataset.x(index).numpy(), dataset.factors(index).numpy()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from axiswise.cli._outputs import Force, check_output
 from axiswise.cli._tables import NUMBERS, read_table
 from axiswise.errors import AxiswiseError
 
@@ -32,12 +33,14 @@ def explain(
     points: Annotated[int, typer.Option(help="How many observations to use at most.")] = 1000,
     seed: Annotated[int, typer.Option(help="Decides which, and all other random draws.")] = 0,
     out: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
+    force: Force = False,
 ) -> None:
     """Explain the latents of your own model: which are active, how orthogonal the decoder is and whether that is more
     than chance, whether the encoder obeys its law, and what each latent does. The function named is imported, from the
     current folder too, and called: only name code that you trust. Files are read as numbers, never executed. Bytes
     become grey values in 0 … 1.
     """
+    check_output(out, force=force, inputs=[data, factors])
     draw = _drawing() if out else None
     observations = _observations(data)
     known, names = _factors(factors) if factors else (None, None)

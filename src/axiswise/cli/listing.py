@@ -9,12 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
+from axiswise.cli._outputs import Force, check_output
+
 FORMAT = "axiswise-list-2"
 LISTS = "axiswise.lists"  # entry points: functions that return the rows of a table, as dictionaries
 
 
 def list_studies(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write it to this file, too.")] = None,
+    force: Force = False,
 ) -> None:
     """Show the studies that can be run and the claims that can be verified, with their costs.
 
@@ -24,6 +27,7 @@ def list_studies(
     from axiswise.records import write_json
     from axiswise.studies import all_studies, read_costs
 
+    check_output(json_file, force=force)
     found = all_studies(log=_warn)
     studies = [_row(f"study {name}", partial(_study, name, study)) for name, study in found.items()]
     tables = {"studies": [row for row in studies if row is not None]}

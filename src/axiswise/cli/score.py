@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from axiswise.cli._outputs import Force, check_output
 from axiswise.cli._tables import Table, read_table
 from axiswise.errors import AxiswiseError
 
@@ -73,12 +74,14 @@ def score(
         Path | None, typer.Option("--json", help="Write numbers and details to this file, too.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for heat maps of factors by latents (PNG).")] = None,
+    force: Force = False,
 ) -> None:
     """Score codes against factors in files. Integers and text are levels of a discrete factor, other numbers are
     continuous, unless an option overrides that. A population gives the mean over its members ± its 95 % Student t
     interval. A score that cannot be computed is a line with the reason.
     """
     chosen = _named(scores)
+    check_output(json_file, force=force, inputs=(codes, factors, test_codes, test_factors))
     draw = _drawing() if out else None
     named = {"discrete": discrete, "continuous": continuous, "circular": circular}
     inputs = _read_inputs(codes, factors, test_codes, test_factors, kinds, named)

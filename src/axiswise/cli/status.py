@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axiswise.cli._outputs import Force, check_output
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:
@@ -49,10 +50,12 @@ class RunStatus:
 def status(
     folder: Annotated[Path, typer.Argument(help="A run or study folder.")],
     json_file: Annotated[Path | None, typer.Option("--json", help="Write it to this file, too.")] = None,
+    force: Force = False,
 ) -> None:
     """Show what of a run or study is done, in training, waiting or failed, also while it is running."""
     from axiswise.records import read_study_header, write_json
 
+    check_output(json_file, force=force)
     about = read_study_header(folder)
     title, runs, resume = _study(folder, about) if about else _lone_run(folder)
     for line in [title, *_table(runs, time.time()), *([f"resume: {resume}"] if resume else [])]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from axiswise.cli._outputs import Force, check_output
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # PyTorch is imported where something is computed
@@ -36,6 +37,7 @@ def theory(
     noise: Annotated[float, typer.Option(help="Variance of the data's noise and of the likelihood.")] = 1.0,
     out: Annotated[Path, typer.Option(help="Folder for theory.png and theory.csv.")] = Path("runs/theory"),
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
+    force: Force = False,
 ) -> None:
     """Solve the linear β-VAE exactly for every β, and draw its terms (Sikka et al. 2019, Figure 1)."""
     import torch
@@ -44,6 +46,8 @@ def theory(
     from axiswise.records import versions, write_bytes, write_json
     from axiswise.report.figures.theory import theory_curves
 
+    for written in (out / "theory.png", out / "theory.csv", json_file):
+        check_output(written, force=force, inputs=[mixing])
     model = LinearGaussian(_matrix(mixing, dimension, latents), noise)
     off = _off(model)
     values = _values(betas, float(off.max()))

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import json
 import os
+import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,7 +36,11 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Opens a file to be written whole or not at all: readers see the old contents or the new, never a part.
 
     The bytes go to a partial file beside it, reach the disk, and then take the name. When writing fails midway (a full
-    disk), the partial file is removed and the old file is untouched.
+    disk), the partial file is removed and the old file is untouched. The partial file has a name that nobody can guess
+    and is never an existing file or a link.
+
+    Raises:
+        AxiswiseError: If there is a link, a device, a folder or anything else but a regular file of that name.
 
     Example:
         >>> import tempfile
@@ -45,10 +50,15 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         >>> (folder / "note").read_bytes(), len(list(folder.iterdir()))
         (b'whole', 1)
     """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise AxiswiseError(
+            f"{path} must be a regular file, or nothing yet, to be written. Got "
+            f"{'a link' if path.is_symlink() else 'a folder' if path.is_dir() else 'a device'}. Choose another name."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PARTIAL}")
     try:
-        with partial.open("wb") as stream:
+        with partial.open("xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

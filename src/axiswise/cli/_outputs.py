@@ -1,0 +1,39 @@
+"""Files that a command writes: never over what it reads, and over what is there only if asked to."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from axiswise.errors import AxiswiseError
+
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+
+
+def check_output(path: Path | None, *, force: bool, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Raises if a file may not be written, before any work is done for it.
+
+    Arguments:
+        path: The file; None if nothing is written.
+        force: Whether it may replace a file that is there already.
+        inputs: Files that the command reads; ``FILE:KEY`` names an array of a file.
+
+    Example:
+        >>> check_output(Path("/dev/null"), force=True)
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: /dev/null must be a regular file, or nothing yet, to be written to. Got a ...
+    """
+    if path is None or not (path.exists() or path.is_symlink()):
+        return
+    if path.is_symlink() or not path.is_file():
+        kind = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "a device"
+        raise AxiswiseError(
+            f"{path} must be a regular file, or nothing yet, to be written to. Got {kind}. Choose another name."
+        )
+    for read in inputs:
+        for name in {str(read), str(read).rpartition(":")[0]} if read is not None else ():
+            if name and Path(name).is_file() and path.samefile(name):
+                raise AxiswiseError(f"{path} is read by this command, so it cannot be written to. Choose another name.")
+    if not force:
+        raise AxiswiseError(f"{path} is there already. Choose another name, or add --force to replace it.")

@@ -16,7 +16,7 @@ VERSIONS = {"axiswise": "0.1.0", "torch": "2.13.0", "python": "3.11.7"}
 
 def make_row(run: str, member: str, measure: str, value: float | None, **changes: Any) -> Record:
     return Record({
-        "member": member, "run": run, "dataset": "synth_linear", "data": {"ratio": 1.0, "samples": 50000, "seed": 0},
+        "member": member, "dataset": "synth_linear", "data": {"ratio": 1.0, "samples": 50000, "seed": 0},
         "architecture": "linear", "latents": 2, "objective": "BetaVAE", "hyperparameters": {"beta": 0.01},
         "optimizer": "Adam", "lr": 0.001, "batch": 512, "steps": 20000, "seed": 0, "status": "trained",
         "measure": measure, "value": value, "reason": None, "detail": {}, "points": 10000, "versions": VERSIONS,

@@ -182,6 +182,7 @@ def test_torn_last_line_is_ignored_and_the_last_of_equal_rows_counts(tmp_path: P
 
 
 def test_lone_run_with_one_member(tmp_path: Path, row, write_run):
+    tmp_path = tmp_path / "quick"
     write_run(tmp_path, [row("quick/one", "m", "mig", 0.5), row("quick/one", "m", "own_score", -3.25)])
     page = read(write_report(tmp_path))
     assert "One member: synth_linear, linear, BetaVAE" in page.words
@@ -202,6 +203,7 @@ def test_report_without_arrays_draws_the_measures(study: Path):
 
 
 def test_values_that_are_not_numbers_are_gaps(tmp_path: Path, row, write_run):
+    tmp_path = tmp_path / "r"
     values = (math.nan, None, 0.25, math.inf)
     rows = [row("r", f"m{seed}", "mig", value, seed=seed) for seed, value in enumerate(values)]
     rows += [row("r", f"m{seed}", "dto", math.nan, seed=seed) for seed in range(4)]
@@ -241,6 +243,7 @@ def test_latent_planes_of_many_settings_are_thinned(tmp_path: Path, row, write_r
 
 
 def test_a_page_shows_some_of_many_members_and_says_so(tmp_path: Path, row, write_run, monkeypatch: pytest.MonkeyPatch):
+    tmp_path = tmp_path / "r"
     monkeypatch.setattr("axiswise.report._document.SHOWN", 20)
     monkeypatch.setattr("axiswise.report._pictures.LINES", 5)
     rows = [

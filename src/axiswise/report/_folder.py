@@ -150,7 +150,7 @@ def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iter
     devices, versions = set(), {}
     for record in records:
         if not members:
-            name = name or record.get("run") or folder.resolve().name
+            name = name or folder.resolve().name
             factors = tuple(map(str, record.get("factors") or ()))
         member = members.get(record["member"])
         if member is None:

@@ -24,6 +24,7 @@ from axiswise.attack.manipulation import (
     started,
 )
 from axiswise.data import Change, FactorDataset
+from axiswise.data.dataset import value_range
 from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, initialise
@@ -39,7 +40,6 @@ from axiswise.records._layout import CHANGE_FILE, LEARNING, LEARNING_FILE, LOCK,
 from axiswise.shapes import Int, Tensor
 
 ENCODED_AT_ONCE = 1 << 22  # numbers of observations: 16 MB in float32
-CHECKED = 1 << 22  # numbers of a dataset that its range is read from
 FOLLOWED_AT = 8192  # observations that the latent to follow is read from
 STARTED_AT = 1024  # observations whose factors scale the first change
 
@@ -145,9 +145,7 @@ def check_attack(dataset: FactorDataset, epsilon: float) -> None:
         raise AxiswiseError(
             f"`epsilon` must be positive and finite: it is the most that any value is changed by. Got {epsilon}."
         )
-    count = min(len(dataset), max(1, CHECKED // dataset.numel))
-    rows = torch.arange(count, device=dataset.device) if count == len(dataset) else dataset.sample(count)
-    low, high = (bound.item() for bound in dataset.x(rows).aminmax())
+    low, high = value_range(dataset)
     if epsilon >= (high - low) / 2:
         raise AxiswiseError(
             f"`epsilon` must be less than half the range of the observations' values, {(high - low) / 2:.4g}: with "

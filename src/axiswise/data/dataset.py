@@ -17,6 +17,8 @@ from axiswise.shapes import Float, Int, Num, Shaped, Tensor
 Render = Callable[[Mapping[str, Tensor], Tensor], Tensor]
 """Tensors and an int64 index of any shape in, float32 observations (…, \\*shape) out; images are in 0…1."""
 
+SAMPLED = 1 << 22  # numbers of a dataset that its range is read from
+
 
 @runtime_checkable
 class Transition(Protocol):
@@ -289,6 +291,20 @@ class FactorDataset:
                 for part, rows in zip(DatasetSplit._fields, parts, strict=True)
             )
         )
+
+
+def value_range(dataset: FactorDataset) -> tuple[float, float]:
+    """The least and the largest value of a dataset's observations; of a large one, of a sample of them.
+
+    Example:
+        >>> from axiswise.data import arrays
+        >>> value_range(arrays(torch.tensor([[-1.0, 0.5], [2.0, 0.0]])))
+        (-1.0, 2.0)
+    """
+    count = min(len(dataset), max(1, SAMPLED // dataset.numel))
+    rows = torch.arange(count, device=dataset.device) if count == len(dataset) else dataset.sample(count)
+    low, high = dataset.x(rows).aminmax()
+    return low.item(), high.item()
 
 
 class DatasetSplit(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from axiswise.data import FactorDataset
+from axiswise.data.dataset import value_range
 from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError, TrainingIncomplete
 from axiswise.models import Factory
@@ -29,7 +30,6 @@ from axiswise.records._layout import RUN, RUN_FILE
 from axiswise.records._run_state import reasons
 
 CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
-CHECKED = 1 << 22  # numbers of a dataset whose range is checked before training
 
 
 class Entry(NamedTuple):
@@ -260,10 +260,7 @@ def _check_support(likelihood: Likelihood, dataset: FactorDataset) -> None:
     """Raises if observations are outside the likelihood's support; of a large dataset, a sample is checked."""
     if (support := getattr(likelihood, "support", None)) is None:
         return
-    count = min(len(dataset), max(1, CHECKED // dataset.numel))
-    whole = count == len(dataset)
-    index = torch.arange(count, device=dataset.device) if whole else dataset.sample(count)
-    low, high = (bound.item() for bound in dataset.x(index).aminmax())
+    low, high = value_range(dataset)
     if low < support[0] or high > support[1]:
         raise AxiswiseError(
             f"A {type(likelihood).__name__} likelihood needs observations between {support[0]} and {support[1]}. Got "

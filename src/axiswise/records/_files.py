@@ -105,8 +105,7 @@ def read_json(path: Path, expected: str) -> Json:
     found = value.get("format") if isinstance(value, dict) else None
     if found is None or found not in (expected, EARLIER.get(expected)):
         raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}. Choose another folder.")
-    kept = value.pop(DIGEST, None)
-    if (kept is not None or found in WITH_DIGEST) and kept != digest_of(_text(value).encode()):
+    if found in WITH_DIGEST and value.pop(DIGEST, None) != digest_of(_text(value).encode()):
         raise AxiswiseError(f"{path} is damaged: its digest is not that of its contents. {RESTORE}")
     return {**value, "format": expected}
 

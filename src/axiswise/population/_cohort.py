@@ -1,6 +1,6 @@
 """Which members share one tensor program."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,8 +77,11 @@ def stacking_pays(model: VAE, device: torch.device) -> bool:
     """Whether members of this model are faster as one stacked program than one after another, on this device."""
     if device.type != "cpu":
         return True
-    modules = model.modules().values()
-    layers = [layer for module in modules for layer in module.modules()]
-    if any(isinstance(layer, nn.Conv2d | nn.ConvTranspose2d) for layer in layers):
-        return False
-    return sum(parameter.numel() for module in modules for parameter in module.parameters()) <= SMALL
+    modules = list(model.modules().values())
+    weights = sum(parameter.numel() for module in modules for parameter in module.parameters())
+    return not convolves(modules) and weights <= SMALL
+
+
+def convolves(modules: Iterable[nn.Module]) -> bool:
+    """Whether any of the modules has a convolution."""
+    return any(isinstance(layer, nn.Conv2d | nn.ConvTranspose2d) for module in modules for layer in module.modules())

@@ -1,7 +1,7 @@
 """`train` and `load`: from members to a population, in memory or in a run folder."""
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError, TrainingIncomplete
 from axiswise.models import Factory
 from axiswise.objectives.objective import needs_of
-from axiswise.population._cohort import Cohort, cohorts, structure
+from axiswise.population._cohort import Cohort, cohorts, convolves, structure
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Trained
@@ -28,8 +28,6 @@ from axiswise.population.program import Precision
 from axiswise.records import address, read_json, versions
 from axiswise.records._layout import RUN, RUN_FILE
 from axiswise.records._run_state import reasons
-
-CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
 
 
 class Entry(NamedTuple):
@@ -227,14 +225,9 @@ def fast_precision(
         )
     if not fast or precision:
         return precision if fast else None
-    return "bf16" if dtype == torch.float32 and members and all(_convolve(members)) else "fp32"
-
-
-def _convolve(members: Sequence[Member]) -> Iterator[bool]:
-    """For each kind of member, whether its networks convolve."""
-    for member in {address(structure(member)): member for member in members}.values():
-        modules = member.objective.networks(member.model).model.values()
-        yield any(isinstance(part, CONVOLUTIONS) for module in modules for part in module.modules())
+    kinds = {address(structure(member)): member for member in members}.values()
+    every = all(convolves(member.objective.networks(member.model).model.values()) for member in kinds)
+    return "bf16" if dtype == torch.float32 and members and every else "fp32"
 
 
 def _check(members: Sequence[Member], dataset: FactorDataset) -> None:

@@ -5,6 +5,11 @@ import jaxtyping
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
+
+# A busy machine may take any time: speed is measured by the benchmarks.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -409,5 +409,13 @@ def test_what_is_measured_on_other_data_is_stored_only_where_it_is_said(tmp_path
         evaluate(population, elsewhere, [scores.mig], points=20)
         assert next(iter(read_records(tmp_path / "run"))) == tested
     (tmp_path / "run").rename(tmp_path / "moved")
+    measured = []
+
+    def counted(codes):
+        measured.append(len(codes))
+        return codes.mean((1, 2))
+
     with pytest.raises(AxiswiseError, match=r"Expected the run folder .*run, .* It is gone. Pass another `out`"):
-        evaluate(population, split.test, [scores.mig], points=20)
+        evaluate(population, split.test, [counted], points=20)
+    assert measured == []  # it is refused before anything is measured
+    assert len(evaluate(population, split.test, [counted], points=20, store=False)) == 2

@@ -31,7 +31,7 @@ def by_member(function, *stacks):
     return torch.stack([function(*arguments) for arguments in zip(*stacks, strict=True)])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(sizes(), st.integers(0, 99))
 def test_down_is_conv2d_of_each_member_and_up_its_adjoint(sizes, seed):
     images, kernels, stride, padding = sizes
@@ -67,7 +67,7 @@ def enlargements(draw):
     return (n, o, *small), (o, c, *kernel), stride, padding, extra
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(enlargements(), st.integers(0, 99), st.sampled_from([1, 1 << 21]))
 def test_a_transposed_convolution_and_its_gradients_are_those_of_pytorch(sizes, seed, block):
     """To the rounding of sums of 100 products at most, also where each sample is a part by itself."""
@@ -256,7 +256,7 @@ TOLERANCES = {torch.float64: 1e-13, torch.float32: 2e-6, torch.bfloat16: 8e-3}
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(sizes(), st.integers(0, 2**31))
 def test_kernels_equal_the_reference(dtype, sizes, seed):
     """Operators with everything fused, and all gradients, in three types, against float64 on the rounded operands."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import mutual_info_score
@@ -40,7 +40,6 @@ def test_codes_on_the_edges_fall_where_numpy_puts_them(bins, levels, step):
     assert equal_width_bins(codes, bins)[:, 0].tolist() == histogram_bins(codes[:, 0], bins).tolist()
 
 
-@settings(deadline=None)
 @given(arrays(np.float64, st.integers(2, 40), elements=st.floats(-1e6, 1e6)), st.integers(1, 25))
 @example(np.array([5e-324, 0.0]), 2)  # a range that cannot be halved
 def test_bins_of_any_code(code, bins):

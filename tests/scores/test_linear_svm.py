@@ -53,7 +53,7 @@ def test_weights_agree_with_scikit_learn(C, scale, shift):
                 assert (np.array(slack)[:, 0] <= 1e-6 * C).all()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     seed=st.integers(0, 2**32 - 1),
     samples=st.integers(4, 60),

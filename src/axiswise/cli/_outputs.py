@@ -22,15 +22,15 @@ def check_output(path: Path | None, *, force: bool, inputs: Iterable[str | Path 
     Example:
         >>> check_output(Path("/dev/null"), force=True)
         Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: /dev/null must be a regular file, or nothing yet, to be written to. Got a ...
+        axiswise.errors.AxiswiseError: /dev/null must be a regular file, or nothing yet, to be written. Got a device...
     """
-    if path is None or not (path.exists() or path.is_symlink()):
+    from axiswise.records._files import check_regular
+
+    if path is None:
         return
-    if path.is_symlink() or not path.is_file():
-        kind = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "a device"
-        raise AxiswiseError(
-            f"{path} must be a regular file, or nothing yet, to be written to. Got {kind}. Choose another name."
-        )
+    check_regular(path)
+    if not path.exists():
+        return
     for read in inputs:
         for name in {str(read), str(read).rpartition(":")[0]} if read is not None else ():
             if name and Path(name).is_file() and path.samefile(name):

@@ -51,7 +51,7 @@ class Quantities:
     group: Group
     dataset: FactorDataset
     index: Int[Tensor, " n"]
-    computed: dict[str, Any] = field(default_factory=dict)
+    computed: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.computed:

@@ -82,6 +82,7 @@ def evaluate(
     if points < 1:
         raise AxiswiseError(f"`points` must be at least 1. Got {points}.")
     needs = [_needs(measure) for measure in measures]
+    target = (_own_folder(population, dataset) if out is None else Path(out)) if store else None
     chosen = permutation(seed, "evaluation", len(dataset))[:points]
     settings = {"points": len(chosen), "points_seed": seed, "versions": versions(), "device": str(dataset.device)}
     found: list[tuple[int, int, Record]] = []
@@ -95,15 +96,14 @@ def evaluate(
                 about = {**describe_member(trained, dataset), "measure": needed.name, **result._asdict()}
                 found.append((order, position, Record(**about, **settings, seconds=seconds)))
     records = [record for _, _, record in sorted(found, key=lambda entry: entry[:2])]
-    out = out if out is not None else _own_folder(population, dataset)
-    if store and out is not None:
+    if target is not None:
         if any(trained.external for trained in population.trained):
             # Models that were trained elsewhere have no run folder yet, which a report needs.
-            folder = RunFolder(Path(out))
+            folder = RunFolder(target)
             with folder.locked():
                 folder.open(dataset.identity, "their own")
-        store_arrays(population, dataset, out, seed=seed)
-        append_rows(Path(out) / RECORDS_FILE, records)
+        store_arrays(population, dataset, target, seed=seed)
+        append_rows(target / RECORDS_FILE, records)
     return records
 
 

@@ -225,9 +225,11 @@ def fast_precision(
         )
     if not fast or precision:
         return precision if fast else None
+    if dtype != torch.float32 or not members:
+        return "fp32"
     kinds = {address(structure(member)): member for member in members}.values()
     every = all(convolves(member.objective.networks(member.model).model.values()) for member in kinds)
-    return "bf16" if dtype == torch.float32 and members and every else "fp32"
+    return "bf16" if every else "fp32"
 
 
 def _check(members: Sequence[Member], dataset: FactorDataset) -> None:

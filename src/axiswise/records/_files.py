@@ -50,11 +50,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         >>> (folder / "note").read_bytes(), len(list(folder.iterdir()))
         (b'whole', 1)
     """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise AxiswiseError(
-            f"{path} must be a regular file, or nothing yet, to be written. Got "
-            f"{'a link' if path.is_symlink() else 'a folder' if path.is_dir() else 'a device'}. Choose another name."
-        )
+    check_regular(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PARTIAL}")
     try:
@@ -66,6 +62,15 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def check_regular(path: Path) -> None:
+    """Raises if there is anything but a regular file of that name: what is written takes its place."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        kind = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "a device"
+        raise AxiswiseError(
+            f"{path} must be a regular file, or nothing yet, to be written. Got {kind}. Choose another name."
+        )
 
 
 def write_bytes(path: Path, contents: bytes) -> None:

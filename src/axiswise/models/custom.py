@@ -1,10 +1,8 @@
 """A user's own encoder and decoder: ordinary PyTorch modules from a function."""
 
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -14,6 +12,7 @@ from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Pr
 from axiswise.errors import AxiswiseError
 from axiswise.models._sizes import as_shape, check_sizes
 from axiswise.models.vae import VAE
+from axiswise.records._fingerprint import module_name
 from axiswise.records._identity import stored_as
 from axiswise.shapes import Tensor
 
@@ -40,18 +39,7 @@ def factory_name(factory: Factory) -> str:
             "`factory` must be a function defined with `def` at the top of a module, because it is stored by its name. "
             f"Got {factory!r}. Define such a function, with the values that this one gets from elsewhere."
         )
-    return f"{_module_name(factory.__module__)}.{factory.__qualname__}"
-
-
-def _module_name(module: str) -> str:
-    """The name under which others import a module; for a running script, that of its file."""
-    if module != "__main__":
-        return module
-    main = sys.modules[module]
-    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-    if spec is not None:
-        return spec.name
-    return Path(file).stem if file else module
+    return f"{module_name(factory.__module__)}.{factory.__qualname__}"
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,7 @@ KNOWN = {
     "sample.deep": "code ef0c060a2d695b5f",
     "sample.helper": "code 13652299ddf3383f",
     "sample.many": "code 0ab6e52c4d2b4f0f",
-    "sample.nets": "code 1411b401e8b38f10",
+    "sample.nets": "code 71cc244a005bec81",
 }
 
 

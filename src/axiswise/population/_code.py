@@ -10,7 +10,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
 from axiswise.population.member import Member
 from axiswise.records import versions
-from axiswise.records._fingerprint import differences, digest, fingerprint
+from axiswise.records._fingerprint import differences, digest, fingerprint, value_text
 
 Code = Mapping[str, str]
 """The parts of own code with a digest each, as `records._fingerprint.fingerprint` has them; empty without own code."""
@@ -42,8 +42,8 @@ def code_of(members: Sequence[Member]) -> dict[str, Code]:
         before = found.setdefault(member.address, members_code[key])
         if changed := differences(before, members_code[key]):
             raise AxiswiseError(
-                f"Two members have the same settings and names but different code: {'; '.join(changed)}. Give functions "
-                "and classes that differ different names."
+                f"Two members have the same settings and names but different code: {'; '.join(changed)}. Give what "
+                "differs different names."
             )
     return found
 
@@ -51,11 +51,11 @@ def code_of(members: Sequence[Member]) -> dict[str, Code]:
 def _code_of_model(model: VAE) -> Code:
     """The own code of a model, and if its networks are own what they build: a factory may read more than its code."""
     network = fingerprint(model.network)
-    built = layers_of(model.modules().values()) if network else {}
+    built = layers_of(list(model.modules().values())) if network else {}
     return {**fingerprint(model.posterior, model.prior, model.likelihood), **network, **built}
 
 
-def layers_of(modules: Sequence[nn.Module] | Any) -> Code:
+def layers_of(modules: Sequence[nn.Module]) -> Code:
     """What modules are built of: the code of their own layers, and digests of their layers, shapes and settings."""
     layers = [(name, layer) for module in modules for name, layer in module.named_modules()]
     shapes = [(name, tuple(part.shape)) for module in modules for name, part in module.state_dict().items()]
@@ -69,12 +69,7 @@ def layers_of(modules: Sequence[nn.Module] | Any) -> Code:
 def code_of_dataset(dataset: FactorDataset) -> Code:
     """The own code that renders a dataset's observations, with the tensors that it reads; empty for axiswise's own."""
     code = fingerprint(dataset.render, dataset.transition)
-    return code and {**code, **fingerprint_of_values(dataset.tensors)}
-
-
-def fingerprint_of_values(tensors: Mapping[str, Any]) -> Code:
-    """The values that own code is given."""
-    return {f"tensor {name!r}": text for name, text in _texts(tensors).items()}
+    return code and {**code, **{f"tensor {name!r}": value_text(own) for name, own in dataset.tensors.items()}}
 
 
 def changes(stored: Mapping[str, Any], code: Code) -> list[str] | None:
@@ -88,5 +83,5 @@ def changes(stored: Mapping[str, Any], code: Code) -> list[str] | None:
         return None
     before, now = dict(stored["code"]), dict(code)
     if stored["versions"].get("torch") != versions()["torch"]:  # how layers describe their settings may be new
-        before.pop(SETTINGS, None), now.pop(SETTINGS, None)
+        before[SETTINGS] = now[SETTINGS] = ""
     return differences(before, now)

@@ -14,12 +14,11 @@ import importlib
 import importlib.util
 import inspect
 import linecache
-import os
 import re
 import sys
 import sysconfig
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cached_property, lru_cache, partial
@@ -30,12 +29,13 @@ import numpy as np
 
 OWN_PACKAGES = ("axiswise_papers",)  # own wherever they lie: results depend on them as on any study's code
 INSTALLED = {"site-packages", "dist-packages"}
-LIBRARIES = tuple(
-    os.path.join(folder, "")
-    for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), str(Path(__file__).parents[1])}
-)
+LIBRARIES = {
+    Path(folder).resolve()
+    for folder in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), Path(__file__).parents[1])
+}
 IGNORED = {"annotation", "returns", "type_comment", "type_params", "ctx", "kind"}  # fields of syntax without effect
 BYTECODE = "bytecode"
+LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 LONGEST = 60  # characters of a value that is stored as it is
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 GENERATED = "<string>"  # the file of methods that dataclasses and named tuples are given
@@ -51,21 +51,23 @@ def fingerprint(*roots: Any) -> dict[str, str]:
             looked through, so that objects of axiswise alone have no parts.
 
     Example:
-        >>> WIDTH = 64
-        >>> def double(x):
-        ...     return 2 * x
-        >>> def build():
-        ...     return double(WIDTH)
-        >>> fingerprint(len, "text", 3)
+        >>> fingerprint(len, np.mean, "text", 3)
         {}
-        >>> parts = {name.split(".")[-1]: part for name, part in fingerprint(build).items()}
-        >>> list(parts), parts["WIDTH"]
-        (['WIDTH', 'build', 'double'], '64')
     """
     reader = _Reader()
     for root in roots:
         reader.text(root)
     return dict(sorted(reader.parts.items()))
+
+
+def value_text(value: Any) -> str:
+    """A value as a text that is equal in another process; of an array its type, shape and a digest.
+
+    Example:
+        >>> value_text({"width": 3, "sizes": (1, 2)})
+        "{'width': 3, 'sizes': tuple(1, 2)}"
+    """
+    return _Reader().text(value)
 
 
 def differences(stored: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
@@ -101,7 +103,7 @@ def is_own(thing: Any) -> bool:
     """Whether a function, class or module is a user's own.
 
     Example:
-        >>> is_own(fingerprint), is_own(np.mean), is_own(os)
+        >>> is_own(fingerprint), is_own(np.mean), is_own(ast)
         (False, False, False)
     """
     module = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", None) or ""
@@ -117,8 +119,14 @@ def is_own(thing: Any) -> bool:
         file = getattr(sys.modules.get(module), "__file__", None) or ""
     else:
         return False
-    installed = INSTALLED.intersection(Path(file).parts) or os.path.abspath(file).startswith(LIBRARIES)
-    return not (installed or file.startswith(("<frozen", "<__array_function__")))
+    return not _is_installed(file)
+
+
+def _is_installed(file: str) -> bool:
+    """Whether a file belongs to Python, to axiswise or to an installed package."""
+    if file.startswith(("<frozen", "<__array_function__")):  # of Python and of NumPy
+        return True
+    return bool(INSTALLED.intersection(Path(file).parts) or LIBRARIES.intersection(Path(file).resolve().parents))
 
 
 def module_name(module: str) -> str:
@@ -202,7 +210,7 @@ class _Reader:
         if is_own(module) and id(module) not in self._followed:
             self._followed[id(module)] = module
             named = {name: value for name, value in vars(module).items() if not name.startswith("__")}
-            self._read_names(module_name(module.__name__), [(name,) for name in named], named, None)
+            self._read_names([(name,) for name in named], named, module_name(module.__name__))
         return f"module {module_name(module.__name__)}"
 
     def _definition(self, thing: Any) -> str:
@@ -248,44 +256,37 @@ class _Reader:
         cells = dict(zip(code.co_freevars, map(_contents, function.__closure__ or ()), strict=True))
         cells.pop("__class__", None)  # the class that a method is of, which is followed from above
         chains, imported = _names_read(code), _imports(code, function.__globals__.get("__package__"))
-        about += self._read_names(name, [chain for chain in chains if chain[0] in cells], cells, name)
-        known = {key: value for key, value in function.__globals__.items() if key not in cells}
-        about += self._read_names(name, chains, known, module_name(function.__module__ or ""))
-        about += [self._resolved(module, attributes) for module, attributes in imported]
+        home = module_name(function.__module__ or "")
+        read = self._read_names((chain for chain in chains if chain[0] in cells), cells, name)
+        read |= self._read_names((chain for chain in chains if chain[0] not in cells), function.__globals__, home)
+        read |= {self._resolved(module, attributes) for module, attributes in imported}
+        about += sorted(read)
         node = _source_of(code)
         if node is None:
             version = ".".join(map(str, sys.version_info[:2]))
             return f"{BYTECODE} {version} {digest(repr((_normal(code), about)))}"
         return f"code {digest(repr((node, about)))}"
 
-    def _read_names(
-        self, reader: str, chains: Sequence[tuple[str, ...]], values: Mapping[str, Any], home: str | None
-    ) -> list[str]:
-        """What names mean that own code reads; values become parts of their own."""
-        about = []
-        for chain in sorted(set(chains)):
-            if chain[0] not in values:  # a name of Python itself
+    def _read_names(self, chains: Iterable[Sequence[str]], values: Mapping[str, Any], home: str) -> set[str]:
+        """What names mean that own code reads; values become parts of their own, named after their home."""
+        about = set()
+        for name, *attributes in chains:
+            if name not in values:  # a name of Python itself
                 continue
-            value = values[chain[0]]
+            value = values[name]
             if isinstance(value, types.ModuleType):
-                about.append(f"{chain[0]}: {self._resolved(value, chain[1:])}")
-            elif callable(value) or isinstance(value, property):
-                about.append(f"{chain[0]}: {self.text(value)}")
+                about.add(f"{name}: {self._resolved(value, attributes)}")
+            elif callable(value):
+                about.add(f"{name}: {self.text(value)}")
             else:
-                self.parts[f"{home or reader}.{chain[0]}"] = _short(self.text(value))
+                self.parts[f"{home}.{name}"] = _short(self.text(value))
         return about
 
     def _resolved(self, module: types.ModuleType, attributes: Sequence[str]) -> str:
         """A module's attribute, an attribute of that and so on, as far as these are own modules; then what it is."""
-        if not is_own(module):
+        if not is_own(module) or not attributes or not hasattr(module, attributes[0]):
             return self._module(module)
-        if not attributes or not hasattr(module, attributes[0]):
-            return self._module(module)
-        value = getattr(module, attributes[0])
-        if isinstance(value, types.ModuleType):
-            return self._resolved(value, attributes[1:])
-        home = module_name(module.__name__)
-        return "".join(self._read_names(home, [(attributes[0],)], {attributes[0]: value}, home))
+        return "".join(self._read_names([attributes], vars(module), module_name(module.__name__)))
 
 
 def _is_array(value: Any) -> bool:
@@ -322,13 +323,7 @@ def _names_read(code: types.CodeType) -> list[tuple[str, ...]]:
         for number, instruction in enumerate(instructions):
             if instruction.opname == "STORE_GLOBAL":
                 assigned.add(instruction.argval)
-            if instruction.opname in (
-                "LOAD_GLOBAL",
-                "LOAD_NAME",
-                "LOAD_DEREF",
-                "LOAD_CLASSDEREF",
-                "LOAD_FROM_DICT_OR_DEREF",
-            ):  # noqa: E501
+            if instruction.opname in LOADS:
                 chain = [instruction.argval]
                 for following in instructions[number + 1 :]:
                     if following.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -361,9 +356,7 @@ def _own_module(name: str) -> types.ModuleType | None:
     except (ImportError, ValueError):
         return None
     file = spec.origin if spec else None
-    if not file or INSTALLED.intersection(Path(file).parts) or os.path.abspath(file).startswith(LIBRARIES):
-        return None
-    return importlib.import_module(name)
+    return None if not file or _is_installed(file) else importlib.import_module(name)
 
 
 def _source_of(code: types.CodeType) -> str | None:
@@ -418,7 +411,7 @@ def canonical(node: Any) -> str:
             name == "body"
             and isinstance(value, list)
             and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        ):  # noqa: E501
+        ):
             value = value[1:] if ast.get_docstring(node, clean=False) is not None else value
         if isinstance(node, ast.JoinedStr) and name == "values":
             value = _joined(value)

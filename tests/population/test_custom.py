@@ -263,12 +263,14 @@ def test_a_factory_that_changed_under_its_name_is_refused(tmp_path, monkeypatch,
     square = data.synth_linear(samples=50)
     train(members_of(custom(dense, 3, 2), steps=1), square, out=tmp_path / "run")
     monkeypatch.setattr(changed, "__qualname__", "dense")
-    message = (
-        rf"dense must build the parameters that are stored: 'decoder.0.bias' has shape \(5,\)\. Got {found}\. Pass"
-    )
-    with pytest.raises(AxiswiseError, match=message):
+    with pytest.raises(
+        AxiswiseError, match=r"made with other code: .*\.dense changed\. Load it with the code as it was"
+    ):
         load(tmp_path / "run", model=changed)
-    with pytest.raises(AxiswiseError, match=message):
+    shapes = rf"has 'decoder.0.bias' of shape \(5,\)\. Got networks in which it is {found}\. Build them as they were"
+    with pytest.raises(AxiswiseError, match=shapes):
+        load(tmp_path / "run", model=changed, changed=True)
+    with pytest.raises(AxiswiseError, match=r"made with other code: .*\.dense changed\. Choose another `out`"):
         train(members_of(custom(changed, 3, 2), steps=1), square, out=tmp_path / "run")
 
 

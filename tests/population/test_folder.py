@@ -11,7 +11,7 @@ import torch
 from axiswise import data, grid, load, models, objectives, train
 from axiswise.errors import AxiswiseError
 from axiswise.population import Member
-from axiswise.records import read_tensors, write_tensors
+from axiswise.records import address, read_tensors, write_tensors
 
 
 def members(seeds=range(2), steps=6, **changes) -> list[Member]:
@@ -114,6 +114,8 @@ def test_loading_resolves_only_the_packages_own_names(square, tmp_path):
     arrays, about = read_tensors(path, "axiswise-member-2")
     for name in ("os.system", "system", "Popen", "eval"):
         about["member"]["objective"] = {"type": name, "command": "touch pwned"}
+        path.unlink()
+        path = path.with_stem(address(about["member"]))
         write_tensors(path, arrays, about)
         with pytest.raises(AxiswiseError, match=rf"Expected the name of a known description .* Got '{name}'"):
             load(tmp_path / "run")

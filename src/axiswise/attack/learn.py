@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,8 +120,8 @@ def learn(
         return _learned(attacked, dataset, learning, arguments, dtype, precision, None, progress)
     folder = Path(out)
     check_folder(folder)
-    with RunFolder(folder).locked():
-        finished = folder / CHANGE_FILE
+    finished = folder / CHANGE_FILE
+    with nullcontext() if finished.exists() else RunFolder(folder).locked():
         if finished.exists():
             change, history = read_change(finished)
             _refuse_other(finished, change.arguments, arguments)

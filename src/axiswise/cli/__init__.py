@@ -5,6 +5,7 @@ Other packages add commands under the entry-point group ``axiswise.commands``: a
 """
 
 import inspect
+import os
 import re
 import sys
 from importlib.metadata import EntryPoint, entry_points
@@ -130,6 +131,9 @@ def run(
     workers: Annotated[
         int | None, typer.Option(help="Processes that share the runs; if not given, one for each core, one on a GPU.")
     ] = None,
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Train again what is damaged or was made by other code.")
+    ] = False,
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
     from axiswise.engines import run_study
@@ -145,7 +149,7 @@ def run(
         raise AxiswiseError(f"--precision must be fp32 or bf16. Got {precision!r}.")
     if workers is not None and workers < 1:
         raise AxiswiseError(f"--workers must be at least 1. Got {workers}.")
-    settings = {"name": study, "device": device, "precision": precision, "workers": workers}
+    settings = {"name": study, "device": device, "precision": precision, "workers": workers, "retrain": retrain}
     try:
         run_study(chosen, scale, folder, **settings, progress=shown_on(console), log=console.print)
     except StudyIncomplete:
@@ -176,8 +180,12 @@ def _folder_name(study: str) -> str:
 
 
 def _write_report(folder: Path) -> None:
+    from axiswise.records._layout import REPORT_FILE
     from axiswise.report import write_report
 
+    if not os.access(folder, os.W_OK):
+        typer.echo(f"{folder} is read-only; its {REPORT_FILE} is as it was")
+        return
     typer.echo(f"report: {write_report(folder)}")
 
 

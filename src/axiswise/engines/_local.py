@@ -63,6 +63,7 @@ def run_study(
     device: str = "cpu",
     precision: Precision | None = None,
     workers: int | None = None,
+    retrain: bool = False,
     progress: Progress | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Path:
@@ -82,6 +83,8 @@ def run_study(
         precision: What products are computed in on CUDA, as for `train`.
         workers: Number of processes. 1 works in this process alone. None is one for each core, up to the number of
             runs; but 1 on a GPU, and for "smoke", which ends before another process has started.
+        retrain: Whether to train and measure again what is damaged, or was made by other code than the study's present
+            one. Without it, a run with such results fails.
         progress: Receives how far training is: of each run in this process, of all runs together with workers.
         log: Called with a line for each run that begins, is skipped or fails.
 
@@ -116,12 +119,12 @@ def run_study(
                     _wait_for(folder.path / run.name)
                     folder.start(number, log)
                     try:
-                        train_and_measure(run, folder.path / run.name, folder.device, precision, watched)
+                        train_and_measure(run, folder.path / run.name, folder.device, precision, watched, retrain)
                     except OSError as error:  # of its folder, which would have said so itself
                         folder.fail(number, Failure.of(error))
                     folder.finish(number, log)
         if in_workers and importable:
-            job = Job(importable, scale, folder.path.resolve(), device, precision, threads, dict(os.environ))
+            job = Job(importable, scale, folder.path.resolve(), device, precision, retrain, threads, dict(os.environ))
             _run_in_workers(folder, in_workers, job, min(count, len(in_workers)), progress, log, stop)
     return folder.path
 
@@ -204,6 +207,7 @@ class Job(NamedTuple):
         out: The study's folder.
         device: Where to train.
         precision: What products are computed in on CUDA.
+        retrain: Whether to train again what cannot be used.
         threads: Threads that PyTorch computes with.
         environment: The environment variables.
     """
@@ -213,6 +217,7 @@ class Job(NamedTuple):
     out: Path
     device: str
     precision: Precision | None
+    retrain: bool
     threads: int
     environment: dict[str, str]
 
@@ -366,7 +371,8 @@ def _work(job: Job, number: int) -> None:
         folder = job.out / run.name
         _wait_for(folder)
         alone = replace(run, dataset=partial(_one_at_a_time, run, job.out))
-        train_and_measure(alone, folder, device_named(job.device), job.precision, StoppableProgress(None, stop))
+        watched = StoppableProgress(None, stop)
+        train_and_measure(alone, folder, device_named(job.device), job.precision, watched, job.retrain)
     except KeyboardInterrupt:
         pass
 

@@ -2,7 +2,9 @@
 
 import inspect
 import math
+import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
@@ -20,9 +22,10 @@ from axiswise.numerics import permutation, repeatable
 from axiswise.population import Population
 from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Group, Trained
-from axiswise.records import Record, versions
+from axiswise.records import Record, address, locked, versions
 from axiswise.records._files import append_rows
-from axiswise.records._layout import RECORDS_FILE, RUN_FILE
+from axiswise.records._fingerprint import fingerprint
+from axiswise.records._layout import RECORDS_FILE, RECORDS_LOCK, RUN_FILE, arrays_file, partial_files
 from axiswise.schedules import Schedule, hyperparameters
 
 Measure = Callable[..., Any]
@@ -94,7 +97,7 @@ def evaluate(
             seconds = round((time.perf_counter() - began) / len(results), 6)
             for position, trained, result in zip(group.positions, group.trained, results, strict=True):
                 about = {**describe_member(trained, dataset), "measure": needed.name, **result._asdict()}
-                found.append((order, position, Record(**about, **settings, seconds=seconds)))
+                found.append((order, position, Record(**about, code=needed.code, **settings, seconds=seconds)))
     records = [record for _, _, record in sorted(found, key=lambda entry: entry[:2])]
     if target is not None:
         if any(trained.external for trained in population.trained):
@@ -102,8 +105,11 @@ def evaluate(
             folder = RunFolder(target)
             with folder.locked():
                 folder.open(dataset.identity, "their own")
-        store_arrays(population, dataset, target, seed=seed)
-        append_rows(target / RECORDS_FILE, records)
+        with locked(target / RECORDS_LOCK, "", math.inf):  # of others who measure
+            for left in partial_files(arrays_file(target, "").parent):
+                left.unlink()
+            store_arrays(population, dataset, target, seed=seed)
+            append_rows(target / RECORDS_FILE, records)
     return records
 
 
@@ -117,6 +123,11 @@ def _own_folder(population: Population, dataset: FactorDataset) -> Path | None:
             f"Expected the run folder {folder}, which the population was stored in. It is gone. Pass another `out`, or "
             "store=False."
         )
+    if not os.access(folder, os.W_OK):
+        warnings.warn(
+            f"{folder} is read-only: what is measured is not stored. Pass an `out` to store it.", stacklevel=3
+        )
+        return None
     return folder
 
 
@@ -188,6 +199,7 @@ def describe_member(trained: Trained, dataset: FactorDataset) -> dict[str, Any]:
         "seed": member.seed,
         "status": trained.status,
         "training_seconds": round(trained.seconds, 3),
+        "trained_on": address(trained.about["dataset"]) if known else None,
     }
 
 
@@ -196,10 +208,11 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 class Signature(NamedTuple):
-    """A measure, its name, and which quantities it needs and can do without."""
+    """A measure, its name and own code, and which quantities it needs and can do without."""
 
     measure: Measure
     name: str
+    code: dict[str, str]
     required: tuple[str, ...]
     optional: tuple[str, ...]
 
@@ -224,7 +237,7 @@ def _needs(measure: Measure) -> Signature:
                 f"Measure {name_of(measure)!r} needs {name!r}. A measure may need {', '.join(QUANTITIES)}; "
                 "fix other parameters with functools.partial."
             )
-    return Signature(measure, name_of(measure), tuple(required), tuple(optional))
+    return Signature(measure, name_of(measure), fingerprint(measure), tuple(required), tuple(optional))
 
 
 def _alike(population: Population) -> list[Group]:

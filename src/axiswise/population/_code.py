@@ -8,8 +8,9 @@ from torch import nn
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
+from axiswise.population._cohort import structure
 from axiswise.population.member import Member
-from axiswise.records import versions
+from axiswise.records import address, versions
 from axiswise.records._fingerprint import differences, digest, fingerprint, value_text
 
 Code = Mapping[str, str]
@@ -19,11 +20,15 @@ LAYERS = "layers of the modules"
 SETTINGS = "settings of the layers"
 
 
-def code_of(members: Sequence[Member]) -> dict[str, Code]:
+def code_of(members: Sequence[Member], memory: dict[Any, Code] | None = None) -> dict[str, Code]:
     """The own code of members, by their addresses.
 
+    Arguments:
+        members: The members.
+        memory: Remembers the code of models, objectives and optimizers from one call to the next.
+
     Raises:
-        AxiswiseError: If two members of one address are made by different code.
+        AxiswiseError: If two members of one structure are made by different code of the same name.
 
     Example:
         >>> from axiswise import models, objectives
@@ -32,19 +37,21 @@ def code_of(members: Sequence[Member]) -> dict[str, Code]:
         [{}]
     """
     found: dict[str, Code] = {}
-    models, members_code = {}, {}  # of objects that members share
+    kinds: dict[str, dict[str, str]] = {}
+    memory = {} if memory is None else memory
     for member in members:
-        key = (id(member.model), id(member.objective), id(member.optimizer))
-        if key not in members_code:
-            if key[0] not in models:
-                models[key[0]] = _code_of_model(member.model)
-            members_code[key] = {**models[key[0]], **fingerprint(member.objective, member.optimizer)}
-        before = found.setdefault(member.address, members_code[key])
-        if changed := differences(before, members_code[key]):
+        code: dict[str, str] = {}
+        for part in (member.model, member.objective, member.optimizer):
+            if part not in memory:
+                memory[part] = _code_of_model(part) if isinstance(part, VAE) else fingerprint(part)
+            code |= memory[part]
+        alike = kinds.setdefault(address(structure(member)), {})
+        if changed := [name for name in code if alike.setdefault(name, code[name]) != code[name]]:
             raise AxiswiseError(
-                f"Two members have the same settings and names but different code: {'; '.join(changed)}. Give what "
-                "differs different names."
+                f"Members of the same settings and names must be made by the same code. Got {', '.join(changed)} in "
+                "two versions. Give what differs different names."
             )
+        found[member.address] = code
     return found
 
 

@@ -1,13 +1,17 @@
-"""Run folders: members by content address, and the states of unfinished cohorts; `records._layout` has the names.
+"""Run folders: members by content address, and plan and states of unfinished cohorts; `records._layout` names files.
 
-A member is stored with its weights, buffers, history and status, a cohort in training with its whole state and the
-layout that a resumption repeats. The same call resumes, a larger grid trains what is missing, another dataset is
-refused.
+A member is stored with its weights, buffers, history and status, and with the own code it was made with. The plan says
+in which cohorts the members without a file are trained, so that a resumption repeats them bit for bit; a cohort in
+training has its whole state. What is read is what was asked for: the member, of this dataset, in these shapes, made by
+this code. All else is refused.
 """
 
+import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +21,45 @@ import torch
 from axiswise.errors import AxiswiseError
 from axiswise.models import Custom, Factory
 from axiswise.population._catalogue import catalogue
-from axiswise.population._cohort import Cohort
+from axiswise.population._code import Code, changes, code_of
+from axiswise.population._cohort import Cohort, cohorts, structure
 from axiswise.population._trained import Trained
 from axiswise.population.loop import Loop
 from axiswise.population.member import Member
-from axiswise.records import address, locked, read_json, read_tensors, restore, versions, write_json, write_tensors
-from axiswise.records._files import read_about
+from axiswise.population.program import Precision
+from axiswise.records import (
+    Tensors,
+    address,
+    locked,
+    read_json,
+    read_tensors,
+    restore,
+    versions,
+    write_json,
+    write_tensors,
+)
+from axiswise.records._files import Json, read_about
+from axiswise.records._fingerprint import differences
 from axiswise.records._layout import (
     COHORT,
     LOCK,
     MEMBER,
     OUTCOME_FILE,
-    PARTIAL,
+    PLAN,
+    PLAN_FILE,
+    RECORDS_LOCK,
     RUN,
     RUN_FILE,
     cohort_file,
     matching,
     member_file,
+    partial_files,
 )
+from axiswise.records._record import drop_records
+
+
+class OtherCode(AxiswiseError):
+    """A stored file was made by other code of a user than there is now."""
 
 
 @dataclass(frozen=True)
@@ -47,28 +72,39 @@ class RunFolder:
 
     path: Path
 
-    def open(self, dataset: Mapping[str, Any], dtype: str) -> None:
+    @cached_property
+    def run(self) -> Json:
+        """What all members share: "dataset", "dtype" and the "code" of the dataset."""
+        return read_json(self.path / RUN_FILE, RUN)
+
+    def open(self, dataset: Mapping[str, Any], dtype: str, code: Code | None = None) -> None:
         """Makes the folder, or checks that its members are of the same dataset and type.
 
         Raises:
             AxiswiseError: If it contains something else.
         """
-        about = {"format": RUN, "dataset": dict(dataset), "dtype": dtype}
-        file = self.path / RUN_FILE
-        if not file.exists():
-            if any(path.name not in (LOCK, OUTCOME_FILE) for path in self.path.iterdir()):
+        if not (self.path / RUN_FILE).exists():
+            if any(path.name not in (LOCK, RECORDS_LOCK, OUTCOME_FILE) for path in self.path.iterdir()):
                 raise AxiswiseError(
                     f"{self.path} is not a run folder: it has no {RUN_FILE} but is not empty. Choose another `out`."
                 )
-            write_json(file, {**about, "versions": versions()})
-            return
-        found = read_json(file, RUN)
-        for name in ("dataset", "dtype"):
-            if found.get(name) != about[name]:
+            about = {"format": RUN, "dataset": dict(dataset), "dtype": dtype, "code": dict(code or {})}
+            write_json(self.path / RUN_FILE, {**about, "versions": versions()})
+        self.check(dataset, dtype, code)
+
+    def check(self, dataset: Mapping[str, Any], dtype: str, code: Code | None = None) -> None:
+        """Raises unless the members of the folder are of that dataset and type."""
+        for name, value in (("dataset", dict(dataset)), ("dtype", dtype)):
+            if self.run.get(name) != value:
                 raise AxiswiseError(
-                    f"{self.path} contains members trained with {name} {found.get(name)}. Got {about[name]}. "
+                    f"{self.path} contains members trained with {name} {self.run.get(name)}. Got {value}. "
                     "Choose another `out`, or train with the same as before."
                 )
+        if changed := differences(self.run.get("code", code or {}), code or {}):
+            raise AxiswiseError(
+                f"{self.path} contains members trained on data that other code made: {'; '.join(changed)}. Choose "
+                "another `out`, or give the dataset another name."
+            )
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -77,13 +113,29 @@ class RunFolder:
             raise AxiswiseError(f"Expected a folder, or nothing yet, at {self.path}. Got a file. Choose another `out`.")
         refusal = f"Another process is training in {self.path}. Wait for it, or choose another `out`."
         with locked(self.path / LOCK, refusal):
-            for partial in self.path.rglob(f".*{PARTIAL}"):  # of a process that was killed while writing
-                partial.unlink()
+            for left in self._partial_files():
+                left.unlink()
             yield
+
+    @property
+    def tidy(self) -> bool:
+        """Whether no killed process has left anything that a training would remove."""
+        return not (self._partial_files() or (self.path / PLAN_FILE).exists() or self._states())
+
+    def _partial_files(self) -> list[Path]:
+        places = (self.path, member_file(self.path, "").parent, cohort_file(self.path, "").parent)
+        return partial_files(*places)  # those of arrays belong to whoever measures
+
+    def _states(self) -> list[Path]:
+        return matching(cohort_file(self.path, "*"))
 
     def holds(self, member: str) -> bool:
         """Whether a finished member of that address is here."""
         return member_file(self.path, member).exists()
+
+    def members(self) -> list[str]:
+        """Addresses of all finished members."""
+        return [path.stem for path in matching(member_file(self.path, "*"))]
 
     def write_member(self, trained: Trained) -> None:
         """Stores a finished member."""
@@ -94,89 +146,232 @@ class RunFolder:
         path = member_file(self.path, trained.member.address)
         write_tensors(path, arrays, {"format": MEMBER, **form, "about": trained.about})
 
-    def read_member(
-        self, member: str, known: Mapping[str, Member] | None = None, factories: Sequence[Factory] = ()
-    ) -> Trained:
-        """Loads a finished member by its address.
+    def read_members(
+        self,
+        wanted: Sequence[str],
+        known: Mapping[str, Member] | None = None,
+        factories: Sequence[Factory] = (),
+        *,
+        changed: bool = False,
+    ) -> Iterator[tuple[str, Trained | AxiswiseError]]:
+        """Loads finished members, or says why one cannot be used.
 
         Arguments:
-            member: The address.
+            wanted: Their addresses.
             known: Members by address, which are not rebuilt from their stored form.
             factories: The functions that build stored models of a user's own.
+            changed: Whether members are used although the own code they were made with has changed.
+
+        Returns:
+            Each address, with the member or the error.
         """
-        path = member_file(self.path, member)
-        arrays, about = read_tensors(path, MEMBER)
-        described = (known or {}).get(member) or restore(about["member"], catalogue(factories))
-        # The address is that of the stored form: names in it may be old ones, which `catalogue` translates.
-        if (found := address(about["member"])) != member:
-            raise AxiswiseError(f"{path} contains member {found}, not {member}: it was renamed.")
-        weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
-        if isinstance(described.model.network, Custom):
-            _check_built(described, weights)
-        return Trained(
-            described,
-            weights,
-            {name: torch.from_numpy(array) for name, array in _under("buffers", arrays).items()},
-            _under("history", arrays),
-            about["status"],
-            about["seconds"],
-            about["about"],
-        )
+        names, shapes, memory = catalogue(factories), {}, {}
+        for member in wanted:
+            path = member_file(self.path, member)
+            try:
+                arrays, about = read_tensors(path, MEMBER)
+                # The address is that of the stored form: names in it may be old ones, which `catalogue` translates.
+                if (found := address(about["member"])) != member:
+                    raise AxiswiseError(f"{path} contains member {found}, not {member}: it was renamed.")
+                described = (known or {}).get(member) or restore(about["member"], names)
+                weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
+                self._check_run(path, about["about"])
+                if not changed:
+                    _check_code(path, about["about"], code_of([described], memory)[described.address])
+                if (kind := address(structure(described))) not in shapes:
+                    shapes[kind] = _built(described)
+                _check_shapes(path, weights, shapes[kind], self.run["dtype"])
+            except AxiswiseError as error:
+                yield member, error
+                continue
+            buffers = {name: torch.from_numpy(array) for name, array in _under("buffers", arrays).items()}
+            history, status = _under("history", arrays), about["status"]
+            yield member, Trained(described, weights, buffers, history, status, about["seconds"], about["about"])
 
-    def members(self) -> list[str]:
-        """Addresses of all finished members."""
-        return [path.stem for path in matching(member_file(self.path, "*"))]
+    def made_by(self, code: Mapping[str, Code]) -> bool:
+        """Whether stored members, by their addresses, were made by that code. Only their headers are read."""
+        try:
+            for member, own in code.items():
+                path = member_file(self.path, member)
+                _check_code(path, read_about(path, MEMBER)["about"], own)
+        except AxiswiseError:
+            return False
+        return True
 
-    def write_state(self, cohort: Cohort, loop: Loop) -> None:
-        """Stores an unfinished cohort: its layout, state and history."""
-        arrays, about = loop.state()
-        layout = {"members": [member.form for member in cohort.members]}
-        layout |= {"threads": cohort.threads, "precision": cohort.precision}
-        write_tensors(cohort_file(self.path, cohort.address), arrays, {"format": COHORT, **layout, **about})
+    def discard(self, members: Sequence[str]) -> None:
+        """Removes stored members, which are to be trained again."""
+        for member in members:
+            member_file(self.path, member).unlink(missing_ok=True)
 
-    def resume(self, cohort: Cohort, loop: Loop) -> None:
-        """Resumes a loop from the saved state of its cohort, if there is one.
+    def plan(self, missing: Sequence[Member], device: torch.device, precision: Precision | None) -> list[Cohort]:
+        """The cohorts to train, which are written down: unfinished ones as they were begun, then new ones for the rest.
 
-        Raises:
-            AxiswiseError: If the state is of another program.
+        What was measured of the missing members, before their files were lost, is removed with it.
         """
-        if (path := cohort_file(self.path, cohort.address)).exists():
-            loop.resume(read_tensors(path, COHORT), str(path))
+        known = {member.address: member for member in missing}
+        planned = self._planned()
+        for key, form in [*planned.items()]:
+            if all(map(self.holds, _addresses(form))):  # killed after the last of its members was written
+                cohort_file(self.path, key).unlink(missing_ok=True)
+                del planned[key]
+        begun = [self._cohort(form, known) for form in planned.values() if _addresses(form) & known.keys()]
+        started = {member.address for cohort in begun for member in cohort.members}
+        fresh = cohorts([member for member in missing if member.address not in started], device, precision)
+        if missing:
+            with locked(self.path / RECORDS_LOCK, "", math.inf):
+                drop_records(self.path, known.keys())
+        self._write_plan({**planned, **{cohort.address: _layout(cohort) for cohort in fresh}})
+        return begun + fresh
 
-    def unfinished(self, known: Mapping[str, Member]) -> list[Cohort]:
-        """Unfinished cohorts with any of the known members, in the layout they were started with."""
-        networks = (member.model.network for member in known.values())
-        names = catalogue([network.factory for network in networks if isinstance(network, Custom)])
-        found = []
-        for path in matching(cohort_file(self.path, "*")):
-            about = read_about(path, COHORT)
-            members = {address(form): form for form in about["members"]}
-            if members.keys() & known.keys():  # others may need a factory that this call does not have
-                restored = (known.get(key) or restore(form, names) for key, form in members.items())
-                found.append(Cohort(tuple(restored), about["threads"], about.get("precision")))
-        return found
+    def finish(self, cohort: Cohort, *, failed: bool = False) -> None:
+        """Removes plan and state of a cohort whose members are all stored; or, of a failed one, a plan without a state.
 
-    def forget(self, cohort: Cohort) -> None:
-        """Removes the state of a cohort whose members are all stored."""
+        A cohort that failed before it stored anything may be planned anew: nothing of it must be repeated.
+        """
+        stored = cohort_file(self.path, cohort.address).exists()
+        if failed and (stored or any(self.holds(member.address) for member in cohort.members)):
+            return
+        self._write_plan({key: form for key, form in self._planned().items() if key != cohort.address})
         cohort_file(self.path, cohort.address).unlink(missing_ok=True)
 
+    def write_state(self, cohort: Cohort, code: Code, loop: Loop) -> None:
+        """Stores an unfinished cohort: its layout, state and history."""
+        arrays, about = loop.state()
+        about = {"format": COHORT, **_layout(cohort), **about, "dataset": self.run["dataset"], "code": dict(code)}
+        write_tensors(cohort_file(self.path, cohort.address), arrays, {**about, "versions": versions()})
 
-def _check_built(member: Member, weights: Mapping[str, torch.Tensor]) -> None:
-    """Raises unless a user's factory builds what is stored: a function of the same name may have changed."""
+    def read_state(self, cohort: Cohort, code: Code, *, again: bool = False) -> Tensors | None:
+        """The saved state of a cohort, if there is one.
+
+        Arguments:
+            cohort: The cohort.
+            code: The own code of its members.
+            again: Whether a state that cannot be used is removed.
+
+        Raises:
+            AxiswiseError: If it is damaged, or of other members, another dataset or other code.
+        """
+        if not (path := cohort_file(self.path, cohort.address)).exists():
+            return None
+        try:
+            saved = read_tensors(path, COHORT)
+            if (found := _address(saved.about)) != cohort.address:
+                raise AxiswiseError(f"{path} contains cohort {found}, not {cohort.address}: it was renamed.")
+            self._check_run(path, saved.about)
+            _check_code(path, saved.about, code)
+        except AxiswiseError as error:
+            if not again:
+                raise AxiswiseError(f"{error} Choose another `out`, or start again with retrain=True.") from error
+            path.unlink()
+            return None
+        return saved
+
+    def _planned(self) -> dict[str, Json]:
+        """The layouts of all unfinished cohorts by their addresses, in the order of the plan."""
+        path, found = self.path / PLAN_FILE, {}
+        if path.exists():
+            plan = read_json(path, PLAN)
+            self._check_run(path, plan)
+            found = {_address(form): form for form in plan["cohorts"]}
+        for path in self._states():
+            if path.stem not in found:  # version 0.1 had no plans
+                found[path.stem] = read_about(path, COHORT)
+        return found
+
+    def _write_plan(self, planned: Mapping[str, Json]) -> None:
+        path = self.path / PLAN_FILE
+        if planned:
+            layouts = [{name: form.get(name) for name in LAYOUT} for form in planned.values()]
+            write_json(path, {"format": PLAN, "dataset": self.run["dataset"], "cohorts": layouts})
+        else:
+            path.unlink(missing_ok=True)
+
+    def _cohort(self, form: Json, known: Mapping[str, Member]) -> Cohort:
+        """A stored cohort. Of its members, those that are not known are like those that are."""
+        names = {**catalogue([*_factories(known.values())]), **_types(known.values())}
+        stored = ((known.get(address(member)), member) for member in form["members"])
+        restored = (own or restore(member, names) for own, member in stored)
+        return Cohort(tuple(restored), form["threads"], form.get("precision"))
+
+    def _check_run(self, path: Path, about: Mapping[str, Any]) -> None:
+        """Raises if a file says that it is of another dataset than this folder."""
+        if about.get("dataset", self.run["dataset"]) != self.run["dataset"]:
+            raise AxiswiseError(
+                f"{path} is of a member trained on {about['dataset']}. Expected {self.run['dataset']}, as all of "
+                f"{self.path}: it was copied from another folder."
+            )
+
+
+LAYOUT = ("members", "threads", "precision")
+
+
+def _layout(cohort: Cohort) -> Json:
+    """What a resumption repeats, as JSON."""
+    forms = [member.form for member in cohort.members]
+    return dict(zip(LAYOUT, (forms, cohort.threads, cohort.precision), strict=True))
+
+
+def _address(layout: Json) -> str:
+    """The address of a stored cohort."""
+    return address([address(form) for form in layout["members"]])
+
+
+def _addresses(layout: Json) -> set[str]:
+    """The addresses of the members of a stored cohort."""
+    return {address(form) for form in layout["members"]}
+
+
+def _factories(members: Any) -> Iterator[Factory]:
+    for member in members:
+        if isinstance(member.model.network, Custom):
+            yield member.model.network.factory
+
+
+def _types(values: Any) -> dict[str, type]:
+    """The types of descriptions, and of the descriptions in them, by name; `catalogue` has that of own models."""
+    found: dict[str, type] = {}
+    for value in values:
+        if is_dataclass(value) and not isinstance(value, type | Custom):
+            found |= {type(value).__name__: type(value)} | _types(getattr(value, own.name) for own in fields(value))
+    return found
+
+
+def _check_code(path: Path, about: Mapping[str, Any], code: Code) -> None:
+    """Raises if a stored file was made by other own code; warns if it does not say by which."""
+    changed = changes(about, code)
+    if changed is None and code:
+        warnings.warn(
+            f"{path} was stored by version 0.1, without the code it was made with. Whether {', '.join(code)} changed "
+            "since is unknown.",
+            stacklevel=2,
+        )
+    if changed:
+        raise OtherCode(f"{path} was made with other code: {'; '.join(changed)}.")
+
+
+def _built(member: Member) -> dict[str, tuple[int, ...]]:
+    """The shapes of the parameters that a member's networks have."""
     trainable = member.objective.networks(member.model)
-    built = {
+    return {
         f"{module}.{name}": tuple(parameter.shape)
         for module, contents in (trainable.model | trainable.adversary).items()
         for name, parameter in contents.named_parameters()
     }
+
+
+def _check_shapes(
+    path: Path, weights: Mapping[str, torch.Tensor], built: Mapping[str, tuple[int, ...]], dtype: str
+) -> None:
+    """Raises unless weights are of the shapes and the type that were asked for."""
     stored = {name: tuple(weight.shape) for name, weight in weights.items()}
-    unlike = [name for name in {**stored, **built} if stored.get(name) != built.get(name)]
-    if unlike:
-        expected, found = (shapes.get(unlike[0], "none") for shapes in (stored, built))
+    if unlike := [name for name in {**stored, **built} if stored.get(name) != built.get(name)]:
         raise AxiswiseError(
-            f"{member.model.network.name} must build the parameters that are stored: {unlike[0]!r} has shape "
-            f"{expected}. Got {found}. Pass the function as it was when the member was trained."
+            f"{path} has {unlike[0]!r} of shape {stored.get(unlike[0], 'none')}. Got networks in which it is "
+            f"{built.get(unlike[0], 'none')}. Build them as they were when the member was trained."
         )
+    expected = getattr(torch, dtype.split()[0])
+    if unlike := [name for name, weight in weights.items() if weight.is_floating_point() and weight.dtype != expected]:
+        raise AxiswiseError(f"{path} has {unlike[0]!r} of {weights[unlike[0]].dtype}. Expected {expected}.")
 
 
 def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -159,8 +159,17 @@ class Population:
         about = self.trained[0].about
         with folder.locked():
             folder.open(about["dataset"], about["dtype"])
+            held = {trained.member.address: trained for trained in self.trained if folder.holds(trained.member.address)}
+            for key, found in folder.read_members(list(held), {key: own.member for key, own in held.items()}):
+                if isinstance(found, AxiswiseError):
+                    raise found
+                if any(
+                    not torch.equal(found.weights[name], weight.cpu()) for name, weight in held[key].weights.items()
+                ):
+                    raise AxiswiseError(f"{path} has another result of member {key}. Choose another folder.")
             for trained in self.trained:
-                folder.write_member(trained)
+                if trained.member.address not in held:
+                    folder.write_member(trained)
 
     def to(self, device: torch.device | str) -> "Population":
         """The same population on another device."""

@@ -1,8 +1,10 @@
 """`train` and `load`: from members to a population, in memory or in a run folder."""
 
 import traceback
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,17 +19,21 @@ from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError, TrainingIncomplete
 from axiswise.models import Factory
 from axiswise.objectives.objective import needs_of
+from axiswise.population._code import Code, code_of, code_of_dataset
 from axiswise.population._cohort import Cohort, cohorts, convolves, structure
 from axiswise.population._cohort_loop import cohort_loop
-from axiswise.population._folder import RunFolder
+from axiswise.population._folder import OtherCode, RunFolder
 from axiswise.population._trained import Trained
 from axiswise.population.loop import Finished, Loop, Progress
 from axiswise.population.member import Member
 from axiswise.population.population import Population
 from axiswise.population.program import Precision
-from axiswise.records import address, read_json, versions
-from axiswise.records._layout import RUN, RUN_FILE
+from axiswise.records import address, versions
+from axiswise.records._fingerprint import without_source
+from axiswise.records._layout import RUN_FILE
 from axiswise.records._run_state import reasons
+
+SHOWN = 3  # reasons for which stored members are not used
 
 
 class Entry(NamedTuple):
@@ -73,6 +79,7 @@ def train(
     precision: Precision | None = None,
     progress: Progress | None = None,
     on_history: Callable[[Entry], None] | None = None,
+    retrain: bool = False,
 ) -> Population:
     """Trains members on a dataset, all that can share a tensor program at once.
 
@@ -84,7 +91,8 @@ def train(
         members: The members, from `grid` or a list.
         dataset: The observations.
         out: A run folder: finished members are stored there by content address, unfinished states are saved every few
-            seconds, and the same call after an interruption resumes bit for bit. None stores nothing.
+            seconds, and the same call after an interruption resumes bit for bit. A larger grid trains what is missing,
+            equal to one that was trained at once up to rounding. None stores nothing.
         device: "cpu", "cuda", …; None is the dataset's device.
         dtype: Floating-point type of weights and computation.
         precision: On CUDA, the type of products: "fp32" is the type of the weights, "bf16" bfloat16 with sums, weights
@@ -93,6 +101,9 @@ def train(
         progress: Receives how far training is, in steps times members.
         on_history: Called with each entry of each member's history as it is made. What it or `progress` raises ends the
             training, once the state is saved.
+        retrain: Whether to train again what is stored in `out` but cannot be used: what is damaged, and what was made
+            with other code of yours (networks, objectives, priors, and the functions and values they use). Without it,
+            that is refused.
 
     Raises:
         TrainingIncomplete: At the end, if a cohort failed.
@@ -110,22 +121,31 @@ def train(
     dataset = dataset.to(device_named(device)) if device is not None else dataset
     precision = fast_precision(precision, dtype, dataset.device, members)
     by_address = {member.address: member for member in members}
+    code = code_of(members)
     folder = RunFolder(Path(out)) if out is not None else None
-    with folder.locked() if folder else nullcontext():
+    run = (dataset.identity, type_name(dtype, precision), code_of_dataset(dataset) if folder else {})
+    # Nothing is written into a folder that has all members, so that it may be read-only.
+    whole = folder is not None and all(map(folder.holds, by_address)) and folder.tidy and not retrain
+    with nullcontext() if folder is None or whole else folder.locked():
         done: dict[str, Trained] = {}
         if folder:
-            folder.open(dataset.identity, type_name(dtype, precision))
-            done = {key: folder.read_member(key, by_address) for key in by_address if folder.holds(key)}
+            _say_what_has_no_source({**run[2], **_joined(code)})
+            folder.open(*run)
+            done, unusable = _stored(folder, by_address)
+            if unusable and not retrain:
+                raise AxiswiseError(_refusal(folder, unusable, len(by_address)))
+            folder.discard(list(unusable))
         missing = [member for key, member in by_address.items() if key not in done]
-        remaining = _layout(folder, missing, dataset.device, precision)
+        remaining = [] if whole else (folder.plan if folder else cohorts)(missing, dataset.device, precision)
         failures, first = [], None
         if progress:
             progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in remaining))
         try:
             for cohort in remaining:
                 try:
-                    for trained in _train_cohort(cohort, dataset, dtype, folder, progress, on_history):
-                        done[trained.member.address] = trained
+                    own = code_of(cohort.members)  # a plan may have members that were not asked for
+                    for trained in _train_cohort(cohort, dataset, dtype, own, folder, progress, on_history, retrain):
+                        done.setdefault(trained.member.address, trained)
                 except _Stopped as stopped:
                     raise stopped.error from stopped.error.__cause__
                 except OSError:  # of the folder: a full disk is full for all cohorts
@@ -133,6 +153,8 @@ def train(
                 except Exception as error:  # a network or an objective may raise anything
                     failures.append(Failure.of(error, cohort.members))
                     first = first or error
+                    if folder:
+                        folder.finish(cohort, failed=True)
                     _release(error)
         finally:
             if progress:
@@ -151,6 +173,41 @@ def train(
     return population
 
 
+def _stored(folder: RunFolder, members: Mapping[str, Member]) -> tuple[dict[str, Trained], dict[str, AxiswiseError]]:
+    """The members that a folder has, and what it has of members but cannot be used, with the reason."""
+    held = [key for key in members if folder.holds(key)]
+    done: dict[str, Trained] = {}
+    unusable: dict[str, AxiswiseError] = {}
+    for key, found in folder.read_members(held, members):
+        (unusable if isinstance(found, AxiswiseError) else done)[key] = found  # pyright: ignore[reportArgumentType]
+    return done, unusable
+
+
+def _refusal(folder: RunFolder, unusable: Mapping[str, AxiswiseError], count: int) -> str:
+    """Why stored members are not used, and what can be done."""
+    why = list(dict.fromkeys(str(error) for error in unusable.values()))
+    more = f" And {len(why) - SHOWN} more like these." if len(why) > SHOWN else ""
+    return (
+        f"{len(unusable)} of {count} members cannot be taken from {folder.path}, and nothing was changed there. "
+        f"{' '.join(why[:SHOWN])}{more} Choose another `out`, give changed code another name, or train these members "
+        "again with retrain=True."
+    )
+
+
+def _joined(code: Mapping[str, Code]) -> Code:
+    """The own code of several members."""
+    return {name: part for own in code.values() for name, part in own.items()}
+
+
+def _say_what_has_no_source(code: Code) -> None:
+    if names := without_source(code):
+        warnings.warn(
+            f"The source of {', '.join(names)} cannot be read. What is stored is compared by bytecode, which another "
+            "version of Python changes: define it in a file to keep results across versions.",
+            stacklevel=3,
+        )
+
+
 def _release(error: BaseException | None) -> None:
     """Frees what the frames of an error hold: the state of a failed cohort, which the next may need the memory of."""
     while error is not None:
@@ -166,7 +223,11 @@ class _Stopped(Exception):
 
 
 def load(
-    path: str | Path, *, model: Factory | Sequence[Factory] = (), device: str | torch.device = "cpu"
+    path: str | Path,
+    *,
+    model: Factory | Sequence[Factory] = (),
+    device: str | torch.device = "cpu",
+    changed: bool = False,
 ) -> Population:
     """Loads every finished member of a run folder, ordered by content address. Nothing stored is executed.
 
@@ -174,6 +235,8 @@ def load(
         path: The run folder.
         model: For members of `models.custom`: the function they were built with, or several. It is stored by name only.
         device: Device of the weights.
+        changed: Whether to load members although your code has changed since they were trained: their networks then
+            compute what the code now says. Without it, they are refused.
 
     Example:
         >>> load("no-such-folder")
@@ -183,9 +246,15 @@ def load(
     folder = RunFolder(Path(path))
     if not (folder.path / RUN_FILE).is_file():
         raise AxiswiseError(f"Expected a run folder with a {RUN_FILE} at {path}. There is none.")
-    read_json(folder.path / RUN_FILE, RUN)
+    folder.run  # noqa: B018 (raises if it is damaged, however many members there are)
     factories = (model,) if callable(model) else tuple(model)
-    members = [folder.read_member(member, factories=factories) for member in folder.members()]
+    members = []
+    for _, found in folder.read_members(folder.members(), factories=factories, changed=changed):
+        if isinstance(found, OtherCode):
+            raise AxiswiseError(f"{found} Load it with the code as it was, or as it is now with changed=True.")
+        if isinstance(found, AxiswiseError):
+            raise found
+        members.append(found)
     return Population(members, folder.path).to(device_named(device))
 
 
@@ -264,24 +333,18 @@ def _check_support(likelihood: Likelihood, dataset: FactorDataset) -> None:
         )
 
 
-def _layout(
-    folder: RunFolder | None, missing: Sequence[Member], device: torch.device, precision: Precision | None
-) -> list[Cohort]:
-    """Cohorts to train: unfinished ones in the layout they started with, then new ones for the rest."""
-    resumed = folder.unfinished({member.address: member for member in missing}) if folder else []
-    started = {member.address for cohort in resumed for member in cohort.members}
-    return resumed + cohorts([member for member in missing if member.address not in started], device, precision)
-
-
 def _train_cohort(
     cohort: Cohort,
     dataset: FactorDataset,
     dtype: torch.dtype,
+    code: Mapping[str, Code],
     folder: RunFolder | None,
     progress: Progress | None,
     on_history: Callable[[Entry], None] | None,
+    retrain: bool,
 ) -> list[Trained]:
-    """Trains one cohort to its end and stores its members."""
+    """Trains one cohort to its end and stores those of its members that are not stored yet."""
+    shared = _joined(code)
     loop = cohort_loop(cohort, dataset, dtype)
 
     def tell(steps: int, entries: Sequence[Entry] = ()) -> None:
@@ -297,21 +360,25 @@ def _train_cohort(
     def report(numbers: range) -> None:
         tell(len(numbers), _entries(cohort, loop, numbers) if on_history else ())
 
-    if folder:
-        folder.resume(cohort, loop)
+    if folder and (saved := folder.read_state(cohort, shared, again=retrain)):
+        loop.resume(saved, str(folder.path))
         tell(loop.step)
-    loop.advance(save=partial(folder.write_state, cohort, loop) if folder else None, on_block=report)
+    loop.advance(save=partial(folder.write_state, cohort, shared, loop) if folder else None, on_block=report)
     about = {
         "dataset": dataset.identity,
-        "dtype": type_name(dtype),
+        "dtype": type_name(dtype, cohort.precision),
         "device": str(dataset.device),
         "versions": versions(),
     }
-    trained = trained_members(cohort, loop.finish(), about)
+    trained = [
+        replace(one, about={**about, "code": dict(code[one.member.address])})
+        for one in trained_members(cohort, loop.finish(), about)
+    ]
     if folder:
-        for member in trained:
-            folder.write_member(member)
-        folder.forget(cohort)
+        for one in trained:
+            if not folder.holds(one.member.address):
+                folder.write_member(one)
+        folder.finish(cohort)
     return trained
 
 

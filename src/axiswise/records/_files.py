@@ -139,7 +139,7 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
             f"Rows are appended to plain JSON Lines only. Got {compressed}, which is compressed. "
             f"Choose another folder, or unpack it first: gunzip {compressed}"
         )
-    lines = b"".join(map(_line, rows))
+    lines = b"".join(map(row_line, rows))
     path.parent.mkdir(parents=True, exist_ok=True)
     # Unbuffered: a buffer that could not be written would be tried again, after the cut, when the file is closed.
     with path.open("ab+", buffering=0) as file:
@@ -184,10 +184,11 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         raise AxiswiseError(f"`path` must end in {GZIP}. Got {path}. `append_rows` writes plain JSON Lines.")
     with replacing(path) as stream, gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as compressed:
         for row in rows:
-            compressed.write(_line(row))
+            compressed.write(row_line(row))
 
 
-def _line(row: Mapping[str, Any]) -> bytes:
+def row_line(row: Mapping[str, Any]) -> bytes:
+    """A JSON object as a line, with its digest."""
     if DIGEST in row:
         raise AxiswiseError(f"A row may not have a field {DIGEST!r}, which its digest is stored in. Rename the field.")
     text = _text(row)

@@ -1,14 +1,16 @@
 """What study and run folders hold besides members and records: the header of a study, and arrays that are drawn."""
 
+import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from axiswise.errors import AxiswiseError
-from axiswise.records._files import StoredArrays, read_json, write_bytes, write_json, write_rows, write_tensors
+from axiswise.records._files import RESTORE, StoredArrays, read_json, write_bytes, write_json, write_rows, write_tensors
 from axiswise.records._layout import (
     ARRAYS,
     GZIP,
@@ -22,6 +24,7 @@ from axiswise.records._layout import (
 )
 from axiswise.records._record import read_runs
 
+NAMES = ("runs", "skipped", "failed", "running", "planned")  # fields of a study's header that name runs
 PUBLISHED = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
 
 
@@ -36,7 +39,21 @@ def read_study_header(folder: str | Path) -> dict[str, Any]:
         {}
     """
     path = Path(folder) / STUDY_FILE
-    return read_json(path, STUDY) if path.is_file() else {}
+    about = read_json(path, STUDY) if path.is_file() else {}
+    for name in chain.from_iterable(about.get(field, ()) for field in NAMES):
+        if not is_name_of_run(name):
+            raise AxiswiseError(f"{path} names {name!r}, which is not a folder within {folder}. {RESTORE}")
+    return about
+
+
+def is_name_of_run(name: Any) -> bool:
+    """Whether a name is that of a folder within a study's: no absolute path, and none that leads out of it.
+
+    Example:
+        >>> [is_name_of_run(name) for name in ("linear/beta", "/etc", "linear/../../secret", "", "a//b")]
+        [True, False, False, False, False]
+    """
+    return isinstance(name, str) and not set(re.split(r"[/\\\\]", name)) & {"", ".", ".."} and ":" not in name
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -69,12 +86,27 @@ def read_arrays(run: str | Path, name: str) -> Mapping[str, np.ndarray]:
         {}
     """
     path = arrays_file(Path(run), name)
-    return StoredArrays(path, ARRAYS) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    stored, expected = StoredArrays(path, ARRAYS), _about_arrays(Path(run), name)
+    if any(found := [stored.about.get(field, value) != value for field, value in expected.items()]):
+        other = list(expected)[found.index(True)]
+        raise AxiswiseError(
+            f"{path} has the {other} {stored.about[other]!r}. Expected {expected[other]!r}: it belongs elsewhere. "
+            "Measure the run again, which makes it."
+        )
+    return stored
 
 
 def write_arrays(run: Path, name: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Stores arrays that a report draws in a run folder, under a name."""
-    write_tensors(arrays_file(run, name), arrays, {"format": ARRAYS})
+    write_tensors(arrays_file(run, name), arrays, {"format": ARRAYS, **_about_arrays(run, name)})
+
+
+def _about_arrays(run: Path, name: str) -> dict[str, Any]:
+    """What says where arrays belong: their name, and the dataset of the run."""
+    header = run / RUN_FILE
+    return {"name": name} | ({"dataset": read_json(header, RUN).get("dataset")} if header.is_file() else {})
 
 
 def copy_results(study: Path, target: Path, arrays: Iterable[tuple[str, str, Sequence[str]]] = ()) -> None:

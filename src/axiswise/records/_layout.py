@@ -4,6 +4,7 @@
 
     run.json                      a run folder: the dataset and floating-point type all members share
     members/ADDRESS.safetensors   a finished member
+    plan.json                     the cohorts in which the unfinished members are trained
     cohorts/ADDRESS.safetensors   a cohort in training
     records.jsonl[.gz]            what was measured
     arrays/NAME.safetensors       what a report draws
@@ -22,19 +23,19 @@ from axiswise.errors import AxiswiseError
 
 RUN, MEMBER, COHORT, ARRAYS = "axiswise-run-2", "axiswise-member-2", "axiswise-cohort-2", "axiswise-arrays-2"
 STUDY, LEARNING, CHANGE = "axiswise-study-2", "axiswise-learning-2", "axiswise-change-2"
-OUTCOME = "axiswise-outcome-1"
+OUTCOME, PLAN = "axiswise-outcome-1", "axiswise-plan-1"
 
-WITH_DIGEST = frozenset((RUN, MEMBER, COHORT, ARRAYS, STUDY, LEARNING, CHANGE, OUTCOME))
+WITH_DIGEST = frozenset((RUN, MEMBER, COHORT, ARRAYS, STUDY, LEARNING, CHANGE, OUTCOME, PLAN))
 """Formats of files that carry a digest of their contents, which is verified whenever they are read."""
 EARLIER = {name: name.replace("-2", "-1") for name in WITH_DIGEST if name.endswith("-2")}
 """The same formats of version 0.1, which had no digests."""
 
-RUN_FILE, STUDY_FILE, OUTCOME_FILE = "run.json", "study.json", "outcome.json"
+RUN_FILE, PLAN_FILE, STUDY_FILE, OUTCOME_FILE = "run.json", "plan.json", "study.json", "outcome.json"
 REPORT_FILE, ATTACK_FILE = "report.html", "attack.html"
 LEARNING_FILE, CHANGE_FILE = "learning.safetensors", "change.safetensors"
 RECORDS_FILE = "records.jsonl"
 POPULATION_FOLDER, JUDGEMENT_FOLDER, FIGURES_FOLDER = "population", "judgement", "figures"
-LOCK = ".lock"
+LOCK, RECORDS_LOCK = ".lock", ".records.lock"
 GZIP = ".gz"  # ending of compressed JSON Lines
 PARTIAL = ".partial"  # ending of an unfinished file; a killed process leaves one behind
 
@@ -57,6 +58,16 @@ def cohort_file(run: Path, address: str) -> Path:
 def arrays_file(run: Path, name: str) -> Path:
     """Where a run folder has arrays for reports: "history", "codes", "reconstructions" or "traversals"."""
     return run / "arrays" / f"{name}.safetensors"
+
+
+def partial_files(*folders: Path) -> list[Path]:
+    """Unfinished files in some folders, which a process left that was killed while it wrote them.
+
+    Example:
+        >>> partial_files(Path("/nowhere"))
+        []
+    """
+    return [path for folder in folders for path in sorted(folder.glob(f".*{PARTIAL}"))]
 
 
 def matching(pattern: Path) -> list[Path]:

@@ -34,7 +34,7 @@ def locked(path: Path, refusal: str, timeout: float = TIMEOUT) -> Iterator[None]
         timeout: Seconds to wait for another process to unlock it.
 
     Raises:
-        AxiswiseError: If another process has locked it, or the system has no locks.
+        AxiswiseError: If another process has locked it, the folder is read-only, or the system has no locks.
 
     Example:
         >>> import tempfile
@@ -45,8 +45,16 @@ def locked(path: Path, refusal: str, timeout: float = TIMEOUT) -> Iterator[None]
         >>> is_locked(path)
         False
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        opened = path.open("ab")
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise AxiswiseError(
+            f"{path.parent} cannot be written ({error.strerror}), and something is missing in it. Choose another."
+        ) from error
+    with opened as file:
         until = time.monotonic() + timeout
         try:
             while not _lock(file):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axiswise.errors import AxiswiseError
-from axiswise.records._files import read_rows
-from axiswise.records._layout import records_file, records_files
+from axiswise.records._files import read_json, read_rows, replacing, row_line
+from axiswise.records._identity import address
+from axiswise.records._layout import RECORDS_FILE, RUN, RUN_FILE, records_file, records_files
 
 DIGEST = 16  # bytes: two of a million pairs of member and measure are alike once in 10²⁶ files
 
@@ -65,6 +66,8 @@ class Record(dict[str, Any]):
     """"trained", or what went wrong."""
     training_seconds: float
     """Time that the member took to train."""
+    trained_on: str | None
+    """Content address of the dataset that it was trained on; None of a model that was trained elsewhere."""
     measure: str
     """Name of the measure."""
     value: float | None
@@ -77,6 +80,8 @@ class Record(dict[str, Any]):
     """Observations that it was measured at."""
     points_seed: int
     """The seed that chose them."""
+    code: dict[str, str]
+    """The parts of a user's own code that the measure is made of, each with a digest or its value."""
     versions: dict[str, str]
     """Versions of Python and of the packages that results depend on."""
     device: str
@@ -152,13 +157,23 @@ def count_records(run: Path, members: Container[str] | None = None, measures: Co
     return int(_is_last(pairs).sum())
 
 
+def drop_records(run: Path, members: Container[str]) -> None:
+    """Removes the records of members from a run folder, unless they are compressed: those are published ones."""
+    path = run / RECORDS_FILE
+    if path.is_file() and any(member in members for member, _ in _pairs(path)):
+        with replacing(path) as stream:
+            stream.writelines(row_line(row) for row in read_rows(path) if row["member"] not in members)
+
+
 def _last_records(path: Path) -> Iterator[Record]:
     # What is appended after the first reading is not among the second.
     yield from map(Record, compress(read_rows(path), _is_last(_pairs(path))))
 
 
 def _pairs(path: Path) -> Iterator[tuple[str, str]]:
-    """Member and measure of every row."""
+    """Member and measure of every row, each of a member that was trained on the run's dataset."""
+    run = path.parent / RUN_FILE
+    trained_on = address(read_json(run, RUN).get("dataset")) if run.is_file() else None
     for row in read_rows(path):
         member, measure = row.get("member"), row.get("measure")
         if not (isinstance(member, str) and isinstance(measure, str)):
@@ -170,6 +185,11 @@ def _pairs(path: Path) -> Iterator[tuple[str, str]]:
             raise AxiswiseError(
                 f"Expected rows of {path} to have the fields of a record. Got {', '.join(map(repr, sorted(unknown)))}: "
                 "the row is damaged, or of a later version. Remove it, or measure the run again."
+            )
+        if trained_on and row.get("trained_on") not in (None, trained_on):
+            raise AxiswiseError(
+                f"Expected rows of {path} to be of members that were trained on the dataset of {run}. Got {measure} of "
+                f"member {member}, which was trained on another: the file belongs to another run."
             )
         yield member, measure
 

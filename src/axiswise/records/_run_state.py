@@ -36,7 +36,7 @@ def write_outcome(folder: Path, outcome: Outcome) -> None:
         >>> read_outcome(folder)
         Outcome(skipped=None, failures=())
     """
-    write_json(folder / OUTCOME_FILE, {"format": OUTCOME, **outcome._asdict()})
+    write_json(folder / OUTCOME_FILE, {"format": OUTCOME, "run": folder.name, **outcome._asdict()})
 
 
 def read_outcome(folder: Path) -> Outcome:
@@ -44,6 +44,8 @@ def read_outcome(folder: Path) -> Outcome:
     if not (folder / OUTCOME_FILE).is_file():
         return Outcome()
     found = read_json(folder / OUTCOME_FILE, OUTCOME)
+    if found.get("run", folder.name) != folder.name:
+        raise AxiswiseError(f"{folder / OUTCOME_FILE} is of run {found['run']!r}: it was copied here. Delete it.")
     return Outcome(found.get("skipped"), found.get("failures", ()))
 
 

@@ -1,9 +1,10 @@
 """Study folders: what is planned, running, skipped and failed, and one run trained and measured."""
 
 import inspect
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ import torch
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete, TrainingIncomplete
 from axiswise.evaluation import evaluate, name_of
 from axiswise.population import Failure, Precision, Progress, train
+from axiswise.population._code import code_of, code_of_dataset
 from axiswise.population._folder import RunFolder
 from axiswise.population.train import device_named, fast_precision, type_name
-from axiswise.records import locked, read_study_header, records_file, versions, write_json
-from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE
+from axiswise.records import locked, read_records, read_study_header, records_file, versions, write_json
+from axiswise.records._fingerprint import differences, fingerprint
+from axiswise.records._folders import is_name_of_run
+from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE, partial_files
 from axiswise.records._record import count_records
 from axiswise.records._run_state import Outcome, finished, forget_outcome, read_outcome, reasons, write_outcome
 from axiswise.studies.study import SCALES, Run, Scale, Study
@@ -35,6 +39,7 @@ class StudyFolder:
         running: Names of the runs that are being trained or measured.
         lost: Outcomes that could not be written into the folders of their runs.
         began: When this process began, by the clock of `time.perf_counter`.
+        read_only: Whether nothing may be written: all is there already.
     """
 
     path: Path
@@ -45,6 +50,7 @@ class StudyFolder:
     running: list[str] = field(default_factory=list)
     lost: dict[str, Outcome] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)
+    read_only: bool = False
 
     def start(self, number: int, log: Callable[[str], None]) -> None:
         """Notes that a run begins, whatever its folder says of an earlier try."""
@@ -90,6 +96,8 @@ class StudyFolder:
 
     def write(self) -> None:
         """Writes ``study.json`` anew."""
+        if self.read_only:
+            return
         outcomes = self.outcomes()
         skipped = {name: outcome.skipped for name, outcome in outcomes.items() if outcome.skipped is not None}
         done = [run.name for run in self.runs if records_file(self.path / run.name).exists()]
@@ -134,11 +142,15 @@ def open_study(
     about |= {"scale": scale, "command": f"axiswise run {name} --scale {scale} --device {device}"}
     about["command"] += f" --precision {precision}" if precision else ""
     _refuse_other(out, name, scale)
-    with locked(out / LOCK, f"Another process is running a study in {out}. Wait for it, or choose another --out."):
-        for left in out.glob(f".*{PARTIAL}"):  # by a process that was killed while writing
-            left.unlink()
-        before = read_study_header(out)
-        folder = StudyFolder(out, about, runs, target, before.get("seconds", 0.0))
+    folder = StudyFolder(out, about, runs, target, read_only=out.is_dir() and not os.access(out, os.W_OK))
+    if folder.read_only and not all(map(folder.complete, range(len(runs)))):
+        raise AxiswiseError(f"{out} is read-only, and its study is not complete. Copy it, or choose another --out.")
+    refusal = f"Another process is running a study in {out}. Wait for it, or choose another --out."
+    with nullcontext() if folder.read_only else locked(out / LOCK, refusal):
+        if not folder.read_only:
+            for left in partial_files(out):
+                left.unlink()
+        folder.spent = read_study_header(out).get("seconds", 0.0)
         folder.write()
         try:
             yield folder
@@ -156,7 +168,12 @@ def open_study(
 
 
 def train_and_measure(
-    run: Run, folder: Path, device: torch.device, precision: Precision | None, progress: Progress | None
+    run: Run,
+    folder: Path,
+    device: torch.device,
+    precision: Precision | None,
+    progress: Progress | None,
+    retrain: bool = False,
 ) -> None:
     """Trains and measures what is missing of one run. Its folder says afterwards if it was skipped or failed, and why.
 
@@ -166,6 +183,7 @@ def train_and_measure(
         device: Where to train.
         precision: What products are computed in on CUDA.
         progress: Shows how far training is.
+        retrain: Whether to train and measure again what is damaged or was made by other code.
 
     Raises:
         OSError: With what went wrong, if the folder cannot say so.
@@ -176,15 +194,26 @@ def train_and_measure(
         split = dataset.split() if run.held_out else None
         trained_on, measured_on = (split.train, split.test) if split else (dataset, dataset)
         precision = fast_precision(precision, torch.float32, device, run.members)
-        if complete(run, folder):
-            RunFolder(folder).open(trained_on.identity, type_name(torch.float32, precision))  # refuses another
+        changed = changed_measures(run, folder)
+        if changed and not retrain:
+            raise AxiswiseError(
+                f"{folder} has records of measures that other code made: {'; '.join(changed)}. Choose another folder, "
+                "give changed measures another name, or measure again with retrain=True (--retrain)."
+            )
+        own = RunFolder(folder)
+        if complete(run, folder) and not changed and own.tidy and own.made_by(code_of(run.members)):
+            type_of_run = type_name(torch.float32, precision)
+            own.check(trained_on.identity, type_of_run, code_of_dataset(trained_on))  # refuses another
             return
         try:
-            population = train(run.members, trained_on, out=folder, precision=precision, progress=progress)
+            options = {"out": folder, "precision": precision, "progress": progress, "retrain": retrain}
+            population = train(run.members, trained_on, **options)
         except TrainingIncomplete as incomplete:
             population, failures = incomplete.population, list(incomplete.failures)
-        if population is not None and not complete(replace(run, members=population.members), folder):
-            evaluate(population, measured_on, run.measures, out=folder)
+        if population is not None:
+            measured = replace(run, members=population.members)
+            if changed or not complete(measured, folder):
+                evaluate(population, measured_on, run.measures, out=folder)
     except DataUnavailable as reason:
         if not complete(run, folder):
             write_outcome(folder, Outcome(skipped=str(reason)))
@@ -195,6 +224,17 @@ def train_and_measure(
             write_outcome(folder, Outcome(failures=[failure._asdict() for failure in failures]))
         except OSError as unwritable:
             raise OSError(failures[0].reason) from unwritable
+
+
+def changed_measures(run: Run, folder: Path) -> list[str]:
+    """What changed of the own code of measures since a run was measured, in words."""
+    if not records_file(folder).exists():
+        return []
+    now, changed = {name_of(measure): fingerprint(measure) for measure in run.measures}, {}
+    for record in read_records(folder):
+        if record.measure in now and "code" in record:
+            changed |= dict.fromkeys(differences(record.code, now[record.measure]))
+    return list(changed)
 
 
 def complete(run: Run, folder: Path) -> bool:
@@ -225,6 +265,11 @@ def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
     if not isinstance(runs, list | tuple) or not all(isinstance(run, Run) for run in runs):
         raise AxiswiseError(f"Expected study {name} to return a list of axiswise.studies.Run. Got {runs!r:.80}.")
     names = [run.name for run in runs]
+    if wrong := [own for own in names if not is_name_of_run(own)]:
+        raise AxiswiseError(
+            f"Expected runs of study {name} to be named as folders within the study's, such as 'linear/beta'. Got "
+            f"{wrong[0]!r}."
+        )
     if len(set(names)) < len(names):
         raise AxiswiseError(f"Expected runs of study {name} to have a name each. Got {', '.join(names)}.")
     return list(runs)

@@ -3,16 +3,32 @@
 import json
 import random
 import shutil
+import tempfile
+from contextlib import suppress
+from functools import cache, partial
 
 import numpy as np
 import pytest
 import torch
 
-from axiswise import data, evaluate, grid, load, models, objectives, train
-from axiswise.errors import AxiswiseError
-from axiswise.records import read_json, read_records, read_tensors
+from axiswise import data, evaluate, grid, load, models, objectives, scores, train
+from axiswise.attack import Learning, choose, learn
+from axiswise.engines import run_study
+from axiswise.errors import AxiswiseError, StudyIncomplete, TrainingIncomplete
+from axiswise.optimizers import Adam
+from axiswise.population import Progress, loop
+from axiswise.records import (
+    copy_results,
+    read_arrays,
+    read_json,
+    read_records,
+    read_study_header,
+    read_tensors,
+)
 from axiswise.records._files import _array_digest, append_rows, read_about, read_rows, write_json, write_tensors
 from axiswise.records._layout import ARRAYS, COHORT, EARLIER, MEMBER, RUN, WITH_DIGEST
+from axiswise.records._run_state import read_outcome
+from axiswise.studies import Run
 
 PLACES = 200
 ARRAY = np.arange(300, dtype=np.float32)
@@ -136,6 +152,172 @@ def test_damaged_and_swapped_members_are_refused_by_train_and_load_and_train_aga
     for use in (lambda: train(members, square, out=tmp_path), lambda: load(tmp_path)):
         with pytest.raises(AxiswiseError, match=rf"contains member {second.stem}, not {first.stem}: it was renamed"):
             use()
+
+
+class Stop(BaseException):
+    """Ends a training or a learning in its midst."""
+
+
+class Stopping(Progress):
+    """Stops after so many steps."""
+
+    def __init__(self, steps):
+        self.left = steps
+
+    def begin(self, what, total):
+        pass
+
+    def advance(self, steps):
+        self.left -= steps
+        if self.left < 0:
+            raise Stop
+
+    def end(self):
+        pass
+
+
+SQUARE = partial(data.synth_linear, samples=60)
+SHORT = partial(data.synth_linear, samples=40)
+MEMBERS = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=9, batch=4, seed=range(2))
+MEASURES = [scores.mig]
+
+
+def make_study(folder, dataset=SQUARE):
+    def study(scale):
+        return [
+            Run("good", dataset, MEMBERS, MEASURES),
+            Run("bad", partial(data.dsprites, folder / "nowhere"), MEMBERS, MEASURES),
+        ]
+
+    with suppress(StudyIncomplete):
+        run_study(study, "smoke", folder, workers=1, name="study")
+    return study
+
+
+def make_unfinished(folder, dataset=SQUARE):
+    with pytest.raises(Stop):
+        train(MEMBERS, dataset(), out=folder, progress=Stopping(0))
+
+
+LEARNING = Learning(0.1, steps=30)
+
+
+@cache
+def attacked(dataset):
+    choices = {"model": models.linear(3, 2), "objective": objectives.BetaVAE(1e-2), "optimizer": Adam(lr=0.1)}
+    population = train(grid(**choices, steps=100, seed=range(4)), dataset())
+    return population, dataset(), choose(population, dataset(), apart=0.0), LEARNING
+
+
+def weights(population):
+    return [{name: tensor.tolist() for name, tensor in one.weights.items()} for one in population.trained]
+
+
+def change(learned):
+    return [
+        {name: tensor.tolist() for name, tensor in learned.change.tensors.items()},
+        {name: term.tolist() for name, term in learned.history.items()},
+    ]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Two folders of everything that is stored: of the same members, trained on different data."""
+    folders = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "SAVE_SECONDS", 0.0)
+        patch.setattr(loop, "LONGEST_BLOCK", 4)
+        for name, dataset in (("first", SQUARE), ("second", SHORT)):
+            folder = tmp_path_factory.mktemp(name)
+            make_study(folder / "study", dataset)
+            copy_results(folder / "study", folder / "published")
+            make_unfinished(folder / "unfinished", dataset)
+            arguments = attacked(dataset)
+            learn(*arguments, out=folder / "learned")
+            with pytest.raises(Stop):
+                learn(*arguments, out=folder / "learning", progress=Stopping(9))
+            folders.append(folder)
+    return folders
+
+
+def resumed(folder):
+    """What a training ends in that is resumed in a copy of a folder."""
+    with tempfile.TemporaryDirectory() as copied:
+        shutil.copytree(folder, copied, dirs_exist_ok=True)
+        return weights(train(MEMBERS, SQUARE(), out=copied))
+
+
+def relearned(folder):
+    with tempfile.TemporaryDirectory() as copied:
+        shutil.copytree(folder, copied, dirs_exist_ok=True)
+        return change(learn(*attacked(SQUARE), out=copied))
+
+
+FILES = {
+    "run": ("study/good/run.json", lambda folder: weights(load(folder / "study/good"))),
+    "member": ("study/good/members/*", lambda folder: weights(load(folder / "study/good"))),
+    "records": ("study/good/records.jsonl", lambda folder: list(read_records(folder / "study/good"))),
+    "published": ("published/good/records.jsonl.gz", lambda folder: list(read_records(folder / "published/good"))),
+    "codes": ("study/good/arrays/codes*", lambda folder: drawn(folder, "codes")),
+    "history": ("study/good/arrays/history*", lambda folder: drawn(folder, "history")),
+    "study": ("study/study.json", lambda folder: read_study_header(folder / "study")),
+    "outcome": ("study/bad/outcome.json", lambda folder: read_outcome(folder / "study/bad")),
+    "plan": ("unfinished/plan.json", lambda folder: resumed(folder / "unfinished")),
+    "state": ("unfinished/cohorts/*", lambda folder: resumed(folder / "unfinished")),
+    "change": ("learned/change.safetensors", lambda folder: change(learn(*attacked(SQUARE), out=folder / "learned"))),
+    "learning": ("learning/learning.safetensors", lambda folder: relearned(folder / "learning")),
+}
+
+
+def drawn(folder, name):
+    return {key: array.tolist() for key, array in read_arrays(folder / "study/good", name).items()}
+
+
+def damaged(whole, how, draw):
+    bad, place = bytearray(whole), draw.randrange(len(whole))
+    if how == "flipped":
+        bad[place] ^= 1 << draw.randrange(8)
+    elif how == "truncated":
+        del bad[place:]
+    else:
+        bad[place:] = bytes(len(bad) - place)
+    return bytes(bad)
+
+
+SLOW = ("plan", "state", "learning")  # what is resumed from them is trained to its end, if they are taken
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in FILES])
+def test_no_stored_file_is_used_when_it_is_damaged_or_another(stored, kind):
+    pattern, read = FILES[kind]
+    path, other = (next(folder.glob(pattern)) for folder in stored)
+    whole, expected = path.read_bytes(), read(stored[0])
+    draw, refused, same_again, used = random.Random(0), 0, 0, []
+    tries = [(how, damaged(whole, how, draw)) for how in ("flipped", "truncated", "zeroed") for _ in range(PLACES)]
+    if kind != "study":  # a study's header is that of the study by its name, which is the same here
+        tries.append(("swapped", other.read_bytes()))
+    try:
+        for how, contents in tries:
+            if contents == whole:
+                continue
+            path.write_bytes(contents)
+            try:
+                found = read(stored[0])
+            except (AxiswiseError, TrainingIncomplete):
+                refused += 1
+                continue
+            # White space of JSON is in no digest, and rows that were torn off at the end are missing, not wrong.
+            harmless = found == expected or (kind == "records" and found == expected[: len(found)])
+            same_again += harmless
+            used += [] if harmless else [how]
+            assert how != "swapped"  # all of these are of other data
+    finally:
+        path.write_bytes(whole)
+    print(f"{kind}: {len(tries)} tried, {refused} refused, {same_again} the same, {len(used)} used")
+    assert used == []
+    assert refused > PLACES
+    assert read(stored[0]) == expected
 
 
 def test_every_format_that_is_read_again_has_a_digest():

@@ -76,12 +76,12 @@ class Record(dict[str, Any]):
     """Why there is none; None where there is one."""
     detail: dict[str, Any]
     """What the measure returned besides its value."""
+    code: dict[str, str]
+    """The parts of a user's own code that the measure is made of, each with a digest or its value."""
     points: int
     """Observations that it was measured at."""
     points_seed: int
     """The seed that chose them."""
-    code: dict[str, str]
-    """The parts of a user's own code that the measure is made of, each with a digest or its value."""
     versions: dict[str, str]
     """Versions of Python and of the packages that results depend on."""
     device: str

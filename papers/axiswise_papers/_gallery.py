@@ -151,7 +151,7 @@ def errata(claims: Sequence[Claim]) -> str:
         "# Errata of the five papers",
         "",
         "What this page does not mean: that a paper is wrong. The main results of all five stand or fall elsewhere, by",
-        "[their claims](README.md), and most of them stand. Here are slips of print, such as a sign or a transposed",
+        "[their claims](README.md). Here are slips of print, such as a sign or a transposed",
         "matrix, from which nothing else follows; sentences that say a little more than was shown; and places that can be",
         "read in two ways, with the way that we took. Any paper that is read this closely has some, and so have we.",
         "",

@@ -13,7 +13,7 @@ from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
 from axiswise_papers._tables import column, combined, read_study, values
 from axiswise_papers.allen2024.claims import SAMPLED, ceiling_of, path_distances, published
-from axiswise_papers.allen2024.studies import BENT_NOISES, COLLAPSE_BETAS, COLLAPSE_VALUES, PLATEAUS
+from axiswise_papers.allen2024.studies import ALONE_BETAS, BENT_NOISES, COLLAPSE_BETAS, COLLAPSE_VALUES, PLATEAUS
 
 WARM = "#c2410c"
 
@@ -76,15 +76,23 @@ def _linear(rows: Rows) -> Figure:
 def _collapse(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     axes: Any = figure.subplots(1, 2, sharey=True)
-    line = np.linspace(0.02, 1.15, 400)
-    for axis, (name, title) in zip(axes, {"linear": "linear VAE", "mlp": "one hidden layer"}.items(), strict=True):
-        axis.plot(line, [sum(value > beta for value in COLLAPSE_VALUES) for beta in line], color=MUTED, linewidth=1)
-        for beta in COLLAPSE_BETAS:
+    for axis, (name, title, betas, known) in zip(
+        axes,
+        (
+            ("linear", "linear VAE, noise above every eigenvalue", COLLAPSE_BETAS, COLLAPSE_VALUES),
+            ("alone", "MLP, data that are noise alone", ALONE_BETAS, (1.0,) * len(COLLAPSE_VALUES)),
+        ),
+        strict=True,
+    ):
+        line = np.linspace(0.02, 1.15 * betas[-1], 400)
+        axis.plot(line, [sum(value > beta for value in known) for beta in line], color=MUTED, linewidth=1)
+        for beta in betas:
             found = column(rows, f"collapse/{name}", "active_units", beta=beta)
             _dots(axis, beta, found, ACCENT, width=0.02)
-        axis.set_title(f"{title}: active latents")
-        axis.set_xlabel("β, with noise σ² = 1 above every eigenvalue")
+        axis.set_title(title)
+        axis.set_xlabel("β, with noise σ² = 1")
         axis.set_yticks(range(len(COLLAPSE_VALUES) + 1))
+    axes[0].set_ylabel("active latents")
     _legend(axes[1], {"trained": ACCENT, "eigenvalues above βσ²": None}, style="-")
     return figure
 

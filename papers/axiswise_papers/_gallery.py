@@ -151,16 +151,16 @@ def errata(claims: Sequence[Claim]) -> str:
         "# Errata of the five papers",
         "",
         "What this page does not mean: that a paper is wrong. The main results of all five stand or fall elsewhere, by",
-        "[their claims](README.md). Here are slips of print, such as a sign or a transposed",
-        "matrix, from which nothing else follows; sentences that say a little more than was shown; and places that can be",
-        "read in two ways, with the way that we took. Any paper that is read this closely has some, and so have we.",
+        "[their claims](README.md). Here are slips of print, such as a sign or a transposed matrix, from which nothing",
+        "else follows; sentences that say a little more than was shown; and places that can be read in two ways, with",
+        "the way that we took. Any paper that is read this closely has some, and so have we.",
         "",
         "Conventions that a paper declares, constants that it says it drops and omissions that it explains are not",
-        "listed. We read the papers as text that was converted from their pages, where a prime or a bracket may be lost:",
-        "entries where that may be the reason say so.",
+        "listed. We read the papers as text that was converted from their pages, where a prime or a bracket may be",
+        "lost: entries where that may be the reason say so.",
         "",
-        "Each entry quotes the paper with its place (formulas in plain letters), and says how we read it and how sure we",
-        "are:",
+        "Each entry quotes the paper with its place (formulas in plain letters), and says how we read it and how sure",
+        "we are:",
         "",
         *(f"- *{sure}*: {meaning};" for sure, meaning in SURE.items()),
         "",
@@ -198,8 +198,9 @@ def _header(verdicts: Mapping[str, Any]) -> Markup:
         "judged: what is published beside what was found, with its 95 % interval."
     )
     how = (
-        "Corrected means that what was checked is the statement under Errata, a slip of print mended or a sentence made "
-        "as strong as what was shown. In pictures pale points are seeds, and bold ones their mean with its 95 % Student t interval."
+        "Corrected means that what was checked is the statement under Errata: a slip of print mended, or a sentence "
+        "made as strong as what was shown. In pictures pale points are seeds, and bold ones their mean with its 95 % "
+        "Student t interval."
     )
     return element(
         "header",

@@ -412,7 +412,7 @@ CLAIMS: tuple[Claim, ...] = (
                 "section 4.1, after Theorem 2",
                 "“it encourages latent representations which match true generative factors no more than it encourages "
                 "them to match any arbitrary rotation of these factors”",
-                "so it is for posteriors of any covariance, as in Theorem 2, which holds. A diagonal one, as in the "
+                "it does, with posteriors of any covariance, as in Theorem 2, which holds. A diagonal one, as in the "
                 "experiments, cannot follow a rotation unless S = s I: then the objective prefers axes (certain)",
                 "a trained model rotated by 0.3, 45° or 2 rad and cut back: L_β changes by more than 0.01 nats; at a "
                 "linear optimum every rotation but those by right angles loses, 45° most",

@@ -299,7 +299,7 @@ CLAIMS: tuple[Claim, ...] = (
                 place="section IV-B",
                 printed="“Also, data log-likelihood is monotonically decreasing with β (not shown).”",
                 right=(
-                    "so it is from β = 1 on; below it rises, since at 1 the decoder is the truth. Which β were looked "
+                    "it is from β = 1 on; below 1 it rises, since at 1 the decoder is the truth. Which β were looked "
                     "at is not printed; section III only calls the fall “reasonable to expect” (certain)"
                 ),
                 counterexample="on Figure 1's data it is lower at β = 0.1 than at 1, by 0.062 nats",
@@ -323,10 +323,10 @@ CLAIMS: tuple[Claim, ...] = (
                 place="section IV-A, last sentence",
                 printed="“In this case, β = 1, or the original VAE is best at learning the true latent variables.”",
                 right=(
-                    "as the section shows, MIE is least at 1; TIE, which we take the true latent variables to mean, is "
-                    "so if the decoder is the true one (our reading)"
+                    "MIE is least at 1, as the section shows. TIE, by which we judge how well true latent variables "
+                    "are learned, is least at 1 if the decoder is the true one (our reading)"
                 ),
-                counterexample="Figure 1's data: the true one is least at β = 10.13 if D = ½ A, at 3.03 if D = 2 A",
+                counterexample="Figure 1's data: TIE is least at β = 10.13 if D = ½ A, at 3.03 if D = 2 A",
                 test=f"{TESTS}::test_a_frozen_decoder_must_be_the_true_one",
             ),
         ),
@@ -348,7 +348,7 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 place="eq 47",
                 printed="“W^σ C (W^σ)^⊤” in the exponent",
-                right="nothing defines C; we read Σ, the covariance of the data, as in eq 23 (our reading)",
+                right="Σ, the covariance of the data, as in eq 23; nothing defines C (our reading)",
                 counterexample="with Σ it is the derivative of eq 21, with I it is not",
                 test=f"{TESTS}::test_equation_47_means_the_covariance",
             ),
@@ -387,7 +387,7 @@ CLAIMS: tuple[Claim, ...] = (
                 place="section IV-B and Fig. 1 (B)",
                 printed="“the inference error is not monotonically decreasing and has a minimum at some β”",
                 right=(
-                    "so it is with the leading sign right. TIE depends on names and signs of the latents, which the "
+                    "it has, with the leading sign right. TIE depends on names and signs of the latents, which the "
                     "objective does not see: of four branches one falls throughout, and which is drawn is not printed "
                     "(certain)"
                 ),

@@ -36,7 +36,9 @@ def theorem_3(folder: Path) -> dict[str, bytes]:
 
 def figure_2(folder: Path) -> dict[str, bytes]:
     """Figure 2: data and reconstructions by β, and how many are distinct."""
-    return {"figure_2.png": _figure_2(read_study(folder))}
+    rows = read_study(folder)
+    names = {"circles": "figure_2.png", "small-circles": "figure_2_small.png"}
+    return {name: _figure_2({"circles": rows[run]}) for run, name in names.items() if run in rows}
 
 
 def plateau(folder: Path) -> dict[str, bytes]:
@@ -259,16 +261,19 @@ CAPTIONS = {
         "(eq 8); columns are orthogonal; the deterministic ELBO is close to the sampled one. The paper has no numbers."
     ),
     "figure_2.png": (
-        "Figure 2 with its four β and one between, at which circles should map to their centres. The paper shows the "
-        "pictures above; below are the numbers that decide: distinct reconstructions of 96 points, and distances."
+        "Figure 2 with its four β and one between, at which circles should map to their centres. The paper shows such "
+        "pictures as above; below are the numbers that decide: distinct reconstructions of 96 points, and distances. "
+        "Circles of radius 3 draw together without merging."
     ),
+    "figure_2_small.png": "The same with circles of radius 2.25, which merge as the caption says, earlier at β = 3.8.",
     "linear.png": (
         "Linear VAEs on W = USVᵀ. Printed, without numbers: with distinct singular values columns become ± s_i u_i and "
         "latents Vᵀz, which is z itself only for V = I; with equal ones, or full covariances, neither."
     ),
     "collapse.png": (
-        "Noise above every eigenvalue collapses all latents at β = 1. Printed, without numbers: β < 1 mitigates that. "
-        "The line is exact for linear VAEs."
+        "Latents collapse at β = 1 where noise exceeds every eigenvalue (left), and where data are the model's noise, "
+        "which a decoder can model alone (right). Printed, without numbers: β < 1 mitigates that. The line is exact "
+        "for linear VAEs."
     ),
     "plateau.png": (
         "Decoders of one latent, a line each, with the codes of the data in red. Printed, in words: slopes are less at "

@@ -365,9 +365,8 @@ FIGURES: dict[str, Callable[[Path], dict[str, bytes]]] = {
 CAPTIONS = {
     "appendix_c.png": (
         "By how much the minibatch estimator Ĥ of the aggregate's entropy is too large, on average. Printed: it is "
-        "close to its ceiling (dashed) for batches much smaller than the data. That holds where encodings hardly "
-        "overlap, and not where they do; and estimates of a divergence may be negative (right). Bands are "
-        "95 % intervals."
+        "close to its ceiling (dashed) where overlap of encodings is rare, and estimates of a divergence may be "
+        "negative (right). Where encodings overlap it is far below, at the same batches. Bands are 95 % intervals."
     ),
     "discussion.png": (
         "Printed, in words: if the encoder has one variance for all latents, the latent that is wider under the prior "

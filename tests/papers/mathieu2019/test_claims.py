@@ -88,6 +88,8 @@ def test_figure_3_holds_for_what_the_paper_describes():
         # One step of β that rises, although the ends are as they should be; one that rises once nothing was left.
         (0, lambda a, b: until_none_is_left(a, b) + 1.0 * ((a, b) == (1.0, 0.1)), None, None),
         (1, lambda a, b: until_none_is_left(a, b) + 1.0 * (b == BETAS[-1]), None, None),
+        # Nothing is encoded from the first β on, and more and more at the second.
+        (0, lambda a, b: 0.04 * (b == 0.1), None, None),
         # One step of α, likewise: between 0 and 1 at a single β.
         (2, None, lambda a, b: as_published(a, b) + 3.0 * ((a, b) == (1.0, BETAS[2])), None),
         (3, None, lambda a, b: 1 / (b + 1) / (1 + a), None),

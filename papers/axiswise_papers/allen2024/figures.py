@@ -265,7 +265,7 @@ CAPTIONS = {
         "pictures as above; below are the numbers that decide: distinct reconstructions of 96 points, and distances. "
         "Circles of radius 3 draw together without merging."
     ),
-    "figure_2_small.png": "The same with circles of radius 2.25, which merge as the caption says, earlier at β = 3.8.",
+    "figure_2_small.png": "The same with circles of radius 2.25, which merge as the caption says, but sooner.",
     "linear.png": (
         "Linear VAEs on W = USVᵀ. Printed, without numbers: with distinct singular values columns become ± s_i u_i and "
         "latents Vᵀz, which is z itself only for V = I; with equal ones, or full covariances, neither."

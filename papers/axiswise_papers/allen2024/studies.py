@@ -165,8 +165,8 @@ def figure_2(scale: Scale) -> list[Run]:
     radii nor numbers are published: those of `circles` put the thresholds of a linear decoder between these β. Then
     neighbours draw together at 2.2 without merging (nearly all reconstructions stay distinct), and some merge at 3.8;
     at 12, which is ours, circles are flattened about their centres. In pilots of one seed neither wider networks nor
-    four times the steps merged them. Smaller circles do nearly as the caption says: their radius, 2.25 for 3, was found
-    with seeds 100 to 103, which are not run here.
+    four times the steps merged them. Smaller circles come nearer to the caption, but for β = 3.8. Their radius, 2.25,
+    is the nearest of nine between 1.7 and 3, tried with up to four of the seeds 100 to 103, which are not run here.
 
     Command: ``axiswise run allen2024.figure_2``. Cost: a minute on one core.
     """

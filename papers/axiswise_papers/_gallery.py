@@ -33,6 +33,12 @@ DRAWN_ARRAYS: Mapping[str, Sequence[tuple[str, str, Sequence[str]]]] = {
 """For each study whose figures need more than rows: runs, the name of their arrays, and which of them, all if empty."""
 COLOURS = 256
 KINDS = ("holds", "holds corrected", "does not hold", "undecided", "not run here")
+SURE = {
+    "certain": "arithmetic or a proof, which anyone can repeat",
+    "our reading": "the mathematics is certain; what was meant is our inference",
+    "open": "more than one reading is left",
+}
+"""How sure an erratum may be: the words in brackets that what is right ends with, and what they mean."""
 Figures = Mapping[str, Callable[[Path], dict[str, bytes]]]
 """For each study of a paper, a function of its folder that draws its pictures, by file name."""
 
@@ -144,8 +150,21 @@ def errata(claims: Sequence[Claim]) -> str:
     lines = [
         "# Errata of the five papers",
         "",
-        "Where a printed statement is wrong, misprinted or says too much, axiswise checks a corrected one. This page",
-        "is generated from the claims (`axiswise gallery results`); each entry names what shows it.",
+        "What this page does not mean: that a paper is wrong. The main results of all five stand or fall elsewhere, by",
+        "[their claims](README.md). Here are slips of print, such as a sign or a transposed matrix, from which nothing",
+        "else follows; sentences that say a little more than was shown; and places that can be read in two ways, with",
+        "the way that we took. Any paper that is read this closely has some, and so have we.",
+        "",
+        "Conventions that a paper declares, constants that it says it drops and omissions that it explains are not",
+        "listed. We read the papers as text that was converted from their pages, where a prime or a bracket may be",
+        "lost: entries where that may be the reason say so.",
+        "",
+        "Each entry quotes the paper with its place (formulas in plain letters), and says how we read it and how sure",
+        "we are:",
+        "",
+        *(f"- *{sure}*: {meaning};" for sure, meaning in SURE.items()),
+        "",
+        "and then what shows it. The page is generated from the claims (`axiswise gallery results`).",
     ]
     for paper in PAPERS:
         own = [claim for claim in claims if claim.id.startswith(f"{paper.prefix}.") and claim.errata]
@@ -159,7 +178,7 @@ def errata(claims: Sequence[Claim]) -> str:
                     f"**{erratum.place}** (`{claim.id}`)",
                     "",
                     f"- Printed: {erratum.printed}",
-                    f"- Right: {erratum.right}",
+                    f"- We read: {erratum.right}",
                     f"- Evidence: {erratum.counterexample}",
                     f"- Shown by: `{erratum.test}`",
                 ]
@@ -179,8 +198,9 @@ def _header(verdicts: Mapping[str, Any]) -> Markup:
         "judged: what is published beside what was found, with its 95 % interval."
     )
     how = (
-        "Corrected means that what is printed is wrong or says too much, and that the statement under Errata holds in "
-        "its place. In pictures pale points are seeds, and bold ones their mean with its 95 % Student t interval."
+        "Corrected means that what was checked is the statement under Errata: a slip of print mended, or a sentence "
+        "made as strong as what was shown. In pictures pale points are seeds, and bold ones their mean with its 95 % "
+        "Student t interval."
     )
     return element(
         "header",
@@ -206,7 +226,7 @@ def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Seq
         for claim in _of(paper, verdicts)
     ]
     corrected = table(
-        ["claim", "place", "printed", "right", "evidence"],
+        ["claim", "place", "printed", "we read", "evidence"],
         [
             [element("code", claim.id), erratum.place, erratum.printed, erratum.right, erratum.counterexample]
             for claim, erratum in wrong

@@ -13,7 +13,7 @@ from axiswise.records import read_runs, read_tensors, write_json, write_tensors
 from axiswise.records._files import append_rows
 from axiswise.records._layout import records_files
 from axiswise.report.figures import contact, scatter_factors
-from axiswise_papers._gallery import PAPERS, errata, publish, summary_table, with_palette, write_gallery
+from axiswise_papers._gallery import PAPERS, SURE, errata, publish, summary_table, with_palette, write_gallery
 from axiswise_papers._verify import verify, write
 from axiswise_papers.ledger import CLAIMS, STUDIES
 
@@ -117,6 +117,23 @@ def test_a_folder_without_verdicts_is_refused(tmp_path):
 def test_the_summary_counts_verdicts():
     claims = [{"id": "sikka.a", "verdict": "holds"}, {"id": "sikka.b", "verdict": "not run here"}]
     assert "| sikka2019 | 2 | 1 | – | – | – | 1 |" in summary_table({"claims": claims}).splitlines()
+
+
+def test_the_page_of_errata_opens_with_what_they_do_not_mean():
+    opening = errata(CLAIMS).partition("## ")[0]
+    assert "What this page does not mean" in opening
+    for sure, meaning in SURE.items():
+        assert f"*{sure}*: {meaning}" in opening
+
+
+@pytest.mark.parametrize(
+    "erratum",
+    [pytest.param(each, id=f"{claim.id} {each.place}") for claim in CLAIMS for each in claim.errata],
+)
+def test_an_erratum_quotes_and_says_how_sure_we_are(erratum):
+    assert "“" in erratum.printed
+    assert "”" in erratum.printed
+    assert erratum.right.endswith(tuple(f" ({sure})" for sure in SURE))
 
 
 def test_every_erratum_is_on_the_page_of_errata():

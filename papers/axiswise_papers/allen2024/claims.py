@@ -1,14 +1,17 @@
 """The claims of allen2024, one for each row of the ledger, and the rules that trained ones are judged by.
 
 The paper prints no measured numbers, so that rules are directions and bounds of ours. They were fixed before the first
-run at the default scale and have not changed since. Pilots of two to four seeds came before, to choose steps and rates;
-the bounds on the encoder law, and the reading of Figure 2's "means of neighbours" as being drawn towards them, which
-need not merge points, were chosen after these. What changed after a first run are networks and steps of `bent`,
-as its docstring explains. Every difference is paired by seed, and every interval is Student's t over ten seeds.
+run at the default scale; pilots of two to four seeds came before, to choose steps and rates, and the bounds on the
+encoder law were chosen after these. What changed after a first run are networks and steps of `bent`, as its docstring
+explains, and three rules, which had asked for less than the paper says. Figure 2 asked that points be drawn towards
+their neighbours, where the caption has them map to their means. Corollary 3.1 asked for the threshold of linear VAEs
+alone. The tanh decoder of `plateau` was drawn, and not judged. Every difference is paired by seed, and every interval
+is Student's t over ten seeds.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +21,20 @@ from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, abov
 from axiswise_papers._tables import by_seed, combined, difference, read_published, values
 from axiswise_papers.allen2024 import exact
 from axiswise_papers.allen2024.studies import (
+    ALONE_BETAS,
     BENT_NOISES,
     COLLAPSE_BETAS,
+    FIGURE_2_BETAS,
     LINEAR_NOISE,
+    PLATEAUS,
+    RADII,
     SPECTRA,
 )
 
 EXACT_TESTS = "tests/papers/allen2024/test_exact.py::test_exact_claims_hold"
 SAMPLED = "deterministic_elbo(draws=50)"
 SHARE = 0.05  # of the divergence, that the deterministic ELBO may be off by
+POINTS, PAIRS, CIRCLES = 96, 48, 6  # of Figure 2
 SAME = 1e-3  # relative distance of two paths that float32 may leave
 Values = Mapping[int, float]
 
@@ -139,6 +147,8 @@ def judge_linear_localpca(rows: Rows) -> Iterator[Finding]:
     total = values(rows, "linear/distinct", "side_by_side")
     yield below("linear VAE and PPCA: largest difference of a term, nats", _mean(apart), 0.05)
     yield above("linear VAE less PPCA, nats", _mean(total), -0.01)
+    printed = {seed: abs(float((vae - ppca)[:-1].sum())) for seed, (vae, ppca) in terms.items()}
+    yield below("the same without entropies, as printed, either way", _mean(printed), 0.05)
 
 
 def judge_bent_localpca(rows: Rows) -> Iterator[Finding]:
@@ -163,44 +173,49 @@ def judge_thm3(rows: Rows) -> Iterator[Finding]:
 
 
 def judge_fig2(rows: Rows) -> Iterator[Finding]:
-    """Distances to points, centres and the centroid, and the number of distinct reconstructions."""
-    count, point, centre, centroid = (
-        {beta: values(rows, "circles", "reconstructions", part, beta=beta) for beta in (0.55, 2.2, 3.8, 12.0, 60.0)}
-        for part in (None, "to_point", "to_centre", "to_centroid")
-    )
-    for low, high in ((0.55, 2.2), (2.2, 3.8), (3.8, 60.0)):
-        what = f"distance from points at β = {high:g}, less at {low:g}"
-        yield above(what, difference(point[high], point[low]), 0.0, published=_place(high))
-    for low, high in ((0.55, 2.2), (2.2, 3.8)):
-        what = f"distance from circles' centres at β = {high:g}, less at {low:g}"
-        yield below(what, difference(centre[high], centre[low]), 0.0, published=_place(high))
-    fewer = difference(count[3.8], count[0.55])
-    yield below("distinct reconstructions at β = 3.8, less at 0.55", fewer, 0.0, published=_place(3.8))
-    nearer = difference(centre[12.0], point[12.0])
-    between = "circles map to their centres before 60 (Figure 2, caption)"
-    yield below("at β = 12, distance from centres less from points", nearer, 0.0, published=between)
-    yield below("distinct reconstructions at β = 60", _mean(count[60.0]), 1.5, published=_place(60.0))
-    yield below("distance from the centroid at β = 60, of 10.4 for the data", _mean(centroid[60.0]), 1.0)
+    """What the caption says of each β, counted in distinct reconstructions of 96 points on six circles."""
+    for run, radius in RADII.items():
+        count, centroid = (
+            {beta: _mean(values(rows, run, "reconstructions", part, beta=beta)) for beta in FIGURE_2_BETAS}
+            for part in (None, "to_centroid")
+        )
+        what = f"circles of radius {radius:g}: distinct reconstructions at β ="
+        yield above(f"{what} 0.55, of 96", count[0.55], POINTS - 0.5, published=_place(0.55))
+        for beta in (2.2, 3.8):
+            here, place = f"{what} {beta:g}", _place(beta)
+            yield below(f"{here}, at most one for two neighbours", count[beta], PAIRS + 0.5, published=place)
+            yield above(f"{here}, more than one for a circle", count[beta], CIRCLES + 0.5, published=place)
+        between = "circles map to their centres before 60 (Figure 2, caption)"
+        yield below(f"{what} 12, one for a circle", count[12.0], CIRCLES + 0.5, published=between)
+        yield below(f"{what} 60, one", count[60.0], 1.5, published=_place(60.0))
+        yield below(f"circles of radius {radius:g}: distance from the centroid at β = 60", centroid[60.0], 1.0)
 
 
 def judge_cor31(rows: Rows) -> Iterator[Finding]:
-    """Active latents where the model's noise exceeds every eigenvalue, by β."""
-    for name in ("linear", "mlp"):
-        run = f"collapse/{name}"
-        for beta in COLLAPSE_BETAS:
-            found, expected = (values(rows, run, "active_units", part, beta=beta) for part in (None, "expected"))
-            off = combined(lambda found, expected: abs(found - expected), found, expected)
-            yield below(f"{name}, β = {beta:g}: active latents, off from #(λ > βσ²)", _mean(off), 0.5)
-        before, after = (values(rows, run, "active_units", "total", beta=beta) for beta in COLLAPSE_BETAS[-2:])
-        what = f"{name}: KL at β = {COLLAPSE_BETAS[-2]:g}, less at {COLLAPSE_BETAS[-1]:g}"
-        yield above(what, difference(before, after), 0.0)
+    """Active latents by β: of a linear VAE whose noise exceeds every eigenvalue, and of data that are noise alone."""
+    for beta in COLLAPSE_BETAS:
+        found, expected = (
+            values(rows, "collapse/linear", "active_units", part, beta=beta) for part in (None, "expected")
+        )
+        off = combined(lambda found, expected: abs(found - expected), found, expected)
+        yield below(f"linear, β = {beta:g}: active latents, off from #(λ > βσ²)", _mean(off), 0.5)
+    run = "collapse/alone"
+    for beta in ALONE_BETAS:
+        active = _mean(values(rows, run, "active_units", beta=beta))
+        what = f"a decoder can model p(x) alone, β = {beta:g}: active latents of three"
+        yield above(what, active, 2.5) if beta < 1.0 else below(what, active, 0.5)
+    for low, high in pairwise(ALONE_BETAS):
+        if high <= 1.0:
+            less, more = (values(rows, run, "active_units", "total", beta=beta) for beta in (high, low))
+            yield above(f"the same: KL at β = {low:g}, less at {high:g}", difference(more, less), 0.0)
 
 
 def judge_plateau(rows: Rows) -> Iterator[Finding]:
-    """Slopes at the codes of data against slopes between them, with few and with many data."""
-    few, many = (values(rows, f"plateau/{name}", "slopes") for name in ("few", "many"))
-    yield below("six points: log slope at codes over slope between", _mean(few), 0.0)
+    """Slopes at the codes of data against slopes between them, with few and with many data, and a smooth decoder."""
+    few, many, smooth = (values(rows, f"plateau/{name}", "slopes") for name in PLATEAUS)
+    yield below("six points, ReLU: log slope at codes over slope between", _mean(few), 0.0)
     yield below("that less the same of sixty points", difference(few, many), 0.0)
+    yield below("six points, tanh: log slope at codes over slope between", _mean(smooth), 0.0)
 
 
 def ceiling_of(spectrum: str) -> float:
@@ -249,9 +264,9 @@ CLAIMS: tuple[Claim, ...] = (
         exact=exact.ppca,
         errata=(
             Erratum(
-                "eq 4 and the data covariance of §2",
-                "Σ = R S Rᵀ, with S the eigenvalues of XXᵀ",
-                "Σ = σ²RᵀS⁻¹R, with S those of XXᵀ/n",
+                "eq 4",
+                "“Σ = σ²M⁻¹ ≐ (I + W^⊤W/σ²)⁻¹ = R S R^⊤”",
+                "σ²RᵀS⁻¹R. It is diagonal in the same cases, so that “which requires R = I” stands (certain)",
                 "on 400 points of six values the two differ by more than 1 in an entry",
                 f"{EXACT_TESTS}[allen.ppca]",
             ),
@@ -276,17 +291,18 @@ CLAIMS: tuple[Claim, ...] = (
         trained=(Training("allen2024.bent", judge_detelbo),),
         errata=(
             Erratum(
-                "eq 5 and 15",
-                "the bracket of β/2 closes after tr Σ, and log|Σ| + d is subtracted",
-                "eq 16: −β/2 (‖e‖² + tr Σ − log|Σ| − d)",
+                "eqs 5 and 15",
+                "“− β/2 (‖e(x)‖² + tr Σ) − log|Σ| − d”, in the text that we have",
+                "−β/2 (‖e(x)‖² + tr Σ − log|Σ| − d), as the same paper's eq 16 has it. Braces below name parts of the "
+                "line, and the conversion to text may have moved the bracket (open)",
                 "linear decoder, β = 3: off by more than 0.1 nats; at β = 2, where the bracket would not matter, still "
                 "off, by the sign",
                 f"{EXACT_TESTS}[allen.detelbo]",
             ),
             Erratum(
                 "A.4, Bernoulli",
-                "xᵀ log s(θ)",
-                "xᵀθ − Σ log(1 + e^θ): (1 − x)ᵀ log(1 − s(θ)) belongs to it",
+                "“x^⊤ log s(d∘e(x))” for the log-likelihood",
+                "(1 − x)ᵀ log(1 − s) belongs to it: together xᵀθ − Σ log(1 + e^θ) (certain)",
                 "five points of three pixels: off by more than 0.1 nats",
                 f"{EXACT_TESTS}[allen.detelbo]",
             ),
@@ -302,18 +318,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "allen.hessian",
         "the Hessian of log p(x | z) by the latents",
-        "eq 6; its second term is 'zero almost everywhere in common implementations'",
-        "both terms agree with automatic differentiation to 1e-11, in either parametrisation; the second is 0 for ReLU",
+        "eq 6; its second term is “argued to be zero almost everywhere in common implementations”, and “vanishes as "
+        "reconstruction improves” (A.2)",
+        "both terms agree with automatic differentiation to 1e-11, in either parametrisation; the second is 0 for ReLU "
+        "decoders, and for smooth ones where reconstructions are exact, but not away from them",
         exact=exact.hessian,
-        errata=(
-            Erratum(
-                "after eq 6",
-                "the last term is zero almost everywhere in common implementations",
-                "it is for piecewise linear decoders only; for smooth ones it vanishes with the residual x − x̂",
-                "a tanh decoder away from the data: above 5 % of the Hessian's norm",
-                f"{EXACT_TESTS}[allen.hessian]",
-            ),
-        ),
     ),
     Claim(
         "allen.sigma",
@@ -331,20 +340,12 @@ CLAIMS: tuple[Claim, ...] = (
         "allen.localpca",
         "a VAE's deterministic ELBO is that of PPCA with D and Σ local to each x",
         "§3.1 and eq 8",
-        "linear data: terms agree within 0.05 nats, totals within 0.01; bent data: the VAE's is larger, and its "
-        "variances are nearer to (8) with the Jacobian at each point than with a constant one",
+        "linear data: terms agree within 0.05 nats, totals with their entropies within 0.01, without them, as §3.1 "
+        "prints PPCA's (footnote 4), within 0.05; bent data: the VAE's is larger, and its variances are nearer to (8) "
+        "with the Jacobian at each point than with a constant one",
         trained=(
             Training("allen2024.linear", judge_linear_localpca, ("linear",)),
             Training("allen2024.bent", judge_bent_localpca),
-        ),
-        errata=(
-            Erratum(
-                "§3.1, ℓ^PPCA",
-                "the objective of probabilistic PCA without log|Σ̂| + d",
-                "with it, as in ℓ^VAE: only then is it the ELBO, equal to the log-likelihood at the posterior",
-                "six values, three latents: without it 1.7 nats off the log-likelihood, with it equal",
-                "tests/papers/allen2024/test_measures.py::test_the_objective_of_ppca_needs_its_entropy",
-            ),
         ),
     ),
     Claim(
@@ -364,8 +365,9 @@ CLAIMS: tuple[Claim, ...] = (
         errata=(
             Erratum(
                 "Theorem 2, its proof",
-                "moving one latent leaves the factors of all others constant",
-                "that needs s_j to depend on z_j alone, which orthogonal columns do not give",
+                "“varying a single latent factor z_i, hence all other probability factors remain constant”",
+                "p(z_j) does; ‖∂x/∂z_j‖⁻¹p(z_j), the factor of eqs 12 and 13, does if s_j depends on z_j alone, which "
+                "orthogonal columns do not give. That the density is the product of these factors stands (certain)",
                 "e^{z₁}(cos a(z₂), sin a(z₂)): columns orthogonal, ∂ log s₂ / ∂z₁ = 1",
                 f"{EXACT_TESTS}[allen.thm2]",
             ),
@@ -403,8 +405,10 @@ CLAIMS: tuple[Claim, ...] = (
         errata=(
             Erratum(
                 "Theorem 3, Bernoulli likelihoods",
-                "it holds for any exponential family likelihood and any β",
-                "Bernoulli pixels need β = 1/κ with whole κ; for β > 1 no law on [0, 1] has the variance βm(1 − m)",
+                "“Since the argument holds for any exponential family likelihood”",
+                "for pixels that are means of κ Bernoulli draws, as the paper takes them, it holds at β = 1/κ with "
+                "whole κ; for β > 1, “fewer observations” than one, no law on [0, 1] has the variance βm(1 − m). "
+                "Gaussian likelihoods: as printed (certain)",
                 "binomial coefficients of κ = 1/3 are negative; the largest variance of a law on [0, 1] of mean m is "
                 "m(1 − m), by a linear program",
                 f"{EXACT_TESTS}[allen.thm3]",
@@ -422,18 +426,29 @@ CLAIMS: tuple[Claim, ...] = (
         "allen.fig2",
         "as β grows, reconstructions become averages of ever more neighbours",
         "Figure 2: β = 0.55 data, 2.2 and 3.8 neighbours' means, then circles' centres, 60 the centroid",
-        "distance from points rises and from circles' centres falls up to 3.8; fewer distinct reconstructions at 3.8 "
-        "than at 0.55; at 12 nearer to centres than to points; at 60 one, within a tenth of the radius of the centroid",
+        "of 96 points on six circles: at 0.55 all reconstructions are distinct; at 2.2 and 3.8 at most 48 are, and "
+        "more than six; at 12, which is ours, six; at 60 one, within a tenth of the large radius of the centroid. For "
+        "circles of radius 3, chosen first, and of 2.25, chosen in pilots of other seeds from nine radii",
         trained=(Training("allen2024.figure_2", judge_fig2),),
+        falls_short=(
+            "The figure's data, noise and networks are not published. Circles of radius 3 shrink towards their centres "
+            "without merging (96, 85 and 25 distinct reconstructions at β = 2.2, 3.8 and 12); those of radius 2.25 do "
+            "as the caption says at 0.55, 2.2, 12 and 60, and map to their centres at 3.8 already."
+        ),
     ),
     Claim(
         "allen.cor31",
         "β < 1 mitigates posterior collapse",
         "Corollary 3.1, without numbers",
-        "linear optimum: active latents are #(λ > βσ²); trained, linear and not: as many, off by less than ½ on "
-        "average, and a larger divergence at β = 0.65 than at 1",
+        "linear optimum: active latents are #(λ > βσ²), and for data that are the model's noise latents gain nothing "
+        "at β ≥ 1 and something at every β < 1; trained, linear: as many, off by less than ½ on average; an MLP on "
+        "data that are noise alone: no latent is active at β ≥ 1, all are at β < 1, and KL grows at every step",
         exact=exact.cor31,
         trained=(Training("allen2024.linear", judge_cor31, ("collapse",)),),
+        falls_short=(
+            "At β = 1 data that are noise alone are at the threshold itself, where 0.02 nats of divergence cost next "
+            "to nothing: half a latent, on average, stays above the 0.01 nats that count as active."
+        ),
     ),
     Claim(
         "allen.thm45",
@@ -445,22 +460,25 @@ CLAIMS: tuple[Claim, ...] = (
         errata=(
             Erratum(
                 "Theorem 4",
-                "the maximum over V is at V = I, and only there",
-                "at the signed permutations that sort the eigenvalues of H as those of Σ; V = I can lose",
+                "“maximised w.r.t. eigenvectors V_H of H iff V_H = I”, at a given Σ",
+                "at the signed permutations that sort the eigenvalues of H as those of Σ: H is diagonal there, as the "
+                "theorem says, but not every diagonal H is best, and V_H = I can lose (certain)",
                 "T = (−5, −½, −2), Σ = (0.9, 0.2, 0.5): V = I gives −5.6, sorting −2.45",
                 f"{EXACT_TESTS}[allen.thm45]",
             ),
             Erratum(
                 "eq 18, last equality",
-                "tr(T²)^½ tr(Σ²)^½ = T ⊙ Σ",
-                "the left side is positive, the right negative, unless H = 0",
+                "“tr(T²)^½ tr(Σ²)^½ = T ⊙ Σ”",
+                "the left side is positive, the right negative, unless H = 0; the rearrangement inequality proves what "
+                "is left of Theorem 4 (certain)",
                 "100 random T and Σ",
                 f"{EXACT_TESTS}[allen.thm45]",
             ),
             Erratum(
                 "Theorem 5",
-                "maximal iff V_H = I",
-                "iff H is diagonal: every signed permutation is optimal, and any rotation of equal eigenvalues",
+                "“maximised w.r.t the eigenvectors V_H … of H iff V_H = I”",
+                "V_H = I as H diagonal, in the sense of “up to trivial transformations (axis permutation and sign)”, "
+                "which the paper writes after eq 4: then it holds as printed (our reading)",
                 "all 48 signed permutations of three latents",
                 f"{EXACT_TESTS}[allen.thm45]",
             ),
@@ -471,14 +489,19 @@ CLAIMS: tuple[Claim, ...] = (
         "the objective favours plateaus at data points",
         "§4, eq 14 and the text after it",
         "S-term −β Σ log(1 + s²/β) to 1e-12, and jumps the cheaper the sharper; trained on six points: slope at codes "
-        "below that between, and the more so than with sixty",
+        "below that between, for ReLU and for tanh, and the more so than with sixty",
         exact=exact.plateau,
         trained=(Training("allen2024.plateau", judge_plateau),),
+        falls_short=(
+            "ReLU decoders are flatter at the codes of data, tanh decoders of the same size a little steeper. The "
+            "paper speaks of the objective, and of decoders that are flexible enough; it trains none."
+        ),
         errata=(
             Erratum(
                 "eq 14",
-                "−S²(I + S²/β)⁻¹",
-                "−β Σ log(1 + s_i²/β): the divergence at the best Σ belongs to it",
+                "“Omitting factors that do not affect optimisation”, “−S²(I + S²/β)⁻¹”",
+                "−β Σ log(1 + s_i²/β), as eq 19 has it: tr Σ and log|Σ| at the best Σ depend on S, too. It falls with "
+                "S as well, so that what follows stands (certain)",
                 "s = (0.1, 1, 6): off by more than 0.5 nats at β = ½ and 2",
                 f"{EXACT_TESTS}[allen.plateau]",
             ),

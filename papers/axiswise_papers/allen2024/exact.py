@@ -212,7 +212,8 @@ def hessian() -> Iterator[Finding]:
 
     .. math:: H = -D^\top A^2 D + (x - \hat x)^\top \mathbf D
 
-    against automatic differentiation. The second term vanishes almost everywhere for piecewise linear decoders only.
+    against automatic differentiation. The second term vanishes almost everywhere for piecewise linear decoders, and for
+    others where reconstructions are exact (A.2).
     """
     codes, x = normals(4, 2), normals(4, 6, seed=5).sigmoid()
     cases: dict[str, tuple[Likelihood, Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
@@ -235,7 +236,9 @@ def hessian() -> Iterator[Finding]:
     kinked = residual_share(_relu_decoder, codes, x, Gaussian(0.4)).score
     yield within("share of the residual term for a ReLU decoder", kinked.item(), 0.0)
     smooth = residual_share(_tanh_decoder, codes, x, Gaussian(0.4)).score.item()
-    yield true("as printed, that term is zero: not for a tanh decoder", smooth > 0.05, rule="share above 0.05")
+    yield true(f"for a tanh decoder it is {smooth:.2f} away from the data", smooth > 0.05, rule="above 0.05")
+    near = residual_share(_tanh_decoder, codes, _tanh_decoder(codes), Gaussian(0.4)).score
+    yield within("and at exact reconstructions", near.item(), 0.0)
 
 
 def sigma() -> Iterator[Finding]:
@@ -406,6 +409,14 @@ def cor31() -> Iterator[Finding]:
     yield within("variances at (β, σ²) against (1, βσ²)", max(variances), 1e-13)
     regained = (counts[3.0, 1.0], counts[3.0, 0.05]) == (2, 5)
     yield true("at σ² = 3, latents active at β = 1 and at 0.05", regained, rule="2 and 5 of 6")
+    # Data that are the model's noise: p(x | z) = p(x) is possible, and best at β ≥ 1.
+    noise, off = 2.0 * torch.eye(6).double(), []
+    for beta in (0.3, 0.9, 0.99, 1.0, 1.5, 4.0):
+        best = beta_objective(noise, beta_vae_optimum(noise, 6, beta, 2.0), beta)
+        alone = -reference.MultivariateNormal(torch.zeros(6).double(), noise).entropy()  # E log p(x), without latents
+        gain = 3.0 * (1.0 - beta + beta * math.log(beta)) if beta < 1.0 else 0.0  # above 0 at every β < 1
+        off.append(abs(best - alone - gain).item())
+    yield within("p(x) = noise: what latents gain, less 3 (1 − β + β log β) or, at β ≥ 1, 0", max(off), 1e-12)
 
 
 def thm45() -> Iterator[Finding]:

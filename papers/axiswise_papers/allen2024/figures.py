@@ -13,7 +13,7 @@ from axiswise.statistics import mean_interval
 from axiswise_papers._claim import Rows
 from axiswise_papers._tables import column, combined, read_study, values
 from axiswise_papers.allen2024.claims import SAMPLED, ceiling_of, path_distances, published
-from axiswise_papers.allen2024.studies import BENT_NOISES, COLLAPSE_BETAS, COLLAPSE_VALUES, PLATEAUS
+from axiswise_papers.allen2024.studies import ALONE_BETAS, BENT_NOISES, COLLAPSE_BETAS, COLLAPSE_VALUES, PLATEAUS
 
 WARM = "#c2410c"
 
@@ -36,7 +36,9 @@ def theorem_3(folder: Path) -> dict[str, bytes]:
 
 def figure_2(folder: Path) -> dict[str, bytes]:
     """Figure 2: data and reconstructions by β, and how many are distinct."""
-    return {"figure_2.png": _figure_2(read_study(folder))}
+    rows = read_study(folder)
+    names = {"circles": "figure_2.png", "small-circles": "figure_2_small.png"}
+    return {name: _figure_2({"circles": rows[run]}) for run, name in names.items() if run in rows}
 
 
 def plateau(folder: Path) -> dict[str, bytes]:
@@ -76,15 +78,23 @@ def _linear(rows: Rows) -> Figure:
 def _collapse(rows: Rows) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     axes: Any = figure.subplots(1, 2, sharey=True)
-    line = np.linspace(0.02, 1.15, 400)
-    for axis, (name, title) in zip(axes, {"linear": "linear VAE", "mlp": "one hidden layer"}.items(), strict=True):
-        axis.plot(line, [sum(value > beta for value in COLLAPSE_VALUES) for beta in line], color=MUTED, linewidth=1)
-        for beta in COLLAPSE_BETAS:
+    for axis, (name, title, betas, known) in zip(
+        axes,
+        (
+            ("linear", "linear VAE, noise above every eigenvalue", COLLAPSE_BETAS, COLLAPSE_VALUES),
+            ("alone", "MLP, data that are noise alone", ALONE_BETAS, (1.0,) * len(COLLAPSE_VALUES)),
+        ),
+        strict=True,
+    ):
+        line = np.linspace(0.02, 1.15 * betas[-1], 400)
+        axis.plot(line, [sum(value > beta for value in known) for beta in line], color=MUTED, linewidth=1)
+        for beta in betas:
             found = column(rows, f"collapse/{name}", "active_units", beta=beta)
             _dots(axis, beta, found, ACCENT, width=0.02)
-        axis.set_title(f"{title}: active latents")
-        axis.set_xlabel("β, with noise σ² = 1 above every eigenvalue")
+        axis.set_title(title)
+        axis.set_xlabel("β, with noise σ² = 1")
         axis.set_yticks(range(len(COLLAPSE_VALUES) + 1))
+    axes[0].set_ylabel("active latents")
     _legend(axes[1], {"trained": ACCENT, "eigenvalues above βσ²": None}, style="-")
     return figure
 
@@ -251,16 +261,19 @@ CAPTIONS = {
         "(eq 8); columns are orthogonal; the deterministic ELBO is close to the sampled one. The paper has no numbers."
     ),
     "figure_2.png": (
-        "Figure 2 with its four β and one between, at which circles should map to their centres. The paper shows the "
-        "pictures above; below are the numbers that decide: distinct reconstructions of 96 points, and distances."
+        "Figure 2 with its four β and one between, at which circles should map to their centres. The paper shows such "
+        "pictures as above; below are the numbers that decide: distinct reconstructions of 96 points, and distances. "
+        "Circles of radius 3 draw together without merging."
     ),
+    "figure_2_small.png": "The same with circles of radius 2.25, which merge as the caption says, but sooner.",
     "linear.png": (
         "Linear VAEs on W = USVᵀ. Printed, without numbers: with distinct singular values columns become ± s_i u_i and "
         "latents Vᵀz, which is z itself only for V = I; with equal ones, or full covariances, neither."
     ),
     "collapse.png": (
-        "Noise above every eigenvalue collapses all latents at β = 1. Printed, without numbers: β < 1 mitigates that. "
-        "The line is exact for linear VAEs."
+        "Latents collapse at β = 1 where noise exceeds every eigenvalue (left), and where data are the model's noise, "
+        "which a decoder can model alone (right). Printed, without numbers: β < 1 mitigates that. The line is exact "
+        "for linear VAEs."
     ),
     "plateau.png": (
         "Decoders of one latent, a line each, with the codes of the data in red. Printed, in words: slopes are less at "

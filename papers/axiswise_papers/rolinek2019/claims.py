@@ -297,8 +297,8 @@ CLAIMS: tuple[Claim, ...] = (
         errata=(
             Erratum(
                 place="eq 7",
-                printed="ΣΣ† is I_(d×n) I_(n×d), between Pᵀ and P",
-                right="I_(n×d) I_(d×n): n × n with d ones, so that the whole is P_dᵀ P_d",
+                printed="“P^⊤ I_{d×n} I_{n×d} P = P_d^⊤ P_d”, with I_{d×n} ∈ R^{d×n}",
+                right="I_{n×d} I_{d×n}, n × n with d ones: then the whole is P_d^⊤ P_d, as printed (certain)",
                 counterexample="the printed product is the d × d identity, which does not fit between n × n matrices",
                 test=f"{TESTS}::test_equation_7_does_not_fit_together",
             ),
@@ -313,15 +313,15 @@ CLAIMS: tuple[Claim, ...] = (
         errata=(
             Erratum(
                 place="eq S60",
-                printed="ELBO = log p(x) + KL(q ‖ p(z|x))",
-                right="ELBO = log p(x) − KL(q ‖ p(z|x))",
+                printed="“ELBO = D_KL(q_U(z|xⁱ) ‖ p_U(z|xⁱ)) + log p_U(xⁱ)”",
+                right="log p − D_KL; the proof, that both terms are invariant, does not depend on the sign (certain)",
                 counterexample="a VAE in mid-training: the printed sum is off by more than 0.01 nats at every point",
                 test=f"{TESTS}::test_equation_s60_has_the_wrong_sign",
             ),
             Erratum(
                 place="Proposition 3",
-                printed="the ELBO objective (1)",
-                right="the ELBO objective (2): (1) is the likelihood",
+                printed="“the value of the ELBO objective (1) does not depend on the choice of U”",
+                right="a reference: the ELBO is (2), and (1) the likelihood (certain)",
                 counterexample="the two differ by the same divergence",
                 test=f"{TESTS}::test_equation_s60_has_the_wrong_sign",
             ),
@@ -378,8 +378,11 @@ CLAIMS: tuple[Claim, ...] = (
         errata=(
             Erratum(
                 place="eqs 25 and 26",
-                printed="bounds times e^{−C}",
-                right="times e^{−C/2}: Σ −log σ_j² = C makes σ_x σ_y = e^{−C/2}",
+                printed="“≥ 2·√(50·3)·e^{−C}”, “≈ 52.4e^{−C}”",
+                right=(
+                    "times e^{−C/2}: with (23), Σ −log σ_j² = C, the product σ_x σ_y is e^{−C/2}. Both bounds change "
+                    "alike, and their comparison stands (certain)"
+                ),
                 counterexample="at C = 1.7 the bound of M1 is 10.47; the printed one is 4.47, below the optimum 9.90",
                 test=f"{TESTS}::test_equation_25_halves_the_budget",
             ),
@@ -394,8 +397,12 @@ CLAIMS: tuple[Claim, ...] = (
         errata=(
             Erratum(
                 place="eq 29",
-                printed="the distance for any decoder",
-                right="undefined for equal or zero singular values: leave passive latents out, and report the gap",
+                printed="“employing again the Jacobian J_i of the decoder at xⁱ and its SVD”",
+                right=(
+                    "V_i is unique, up to signs and order, for “d distinct nonzero singular values”, which Proposition "
+                    "1 assumes and Suppl. 9.2 discusses; eq 29 does not say what becomes of passive latents, whose "
+                    "values are zero. We leave them out, and report the gap (open)"
+                ),
                 counterexample="two dead latents lift a Jacobian of orthogonal columns from 0 to 1.05",
                 test=f"{TESTS}::test_dead_latents_lift_the_distance",
             ),
@@ -413,8 +420,12 @@ CLAIMS: tuple[Claim, ...] = (
         errata=(
             Erratum(
                 place="Table 2, random decoder",
-                printed="a baseline for the numbers: .79, .89, 1.86, 2.11",
-                right="entries uniform in 0 … 1 lean to the diagonal; uniform rotations give .55, .55, 1.63, 1.91",
+                printed="“Random decoders provide a simple baseline for the numbers”: .79, .89, 1.86, 2.11",
+                right=(
+                    "how they were drawn is not printed; we infer matrices with entries uniform in 0 … 1, which give "
+                    "these numbers. They lean to the diagonal, so that chance is lower: .55, .55, 1.63, 1.91 for "
+                    "rotations drawn uniformly (our reading)"
+                ),
                 counterexample="iid U[0, 1] matrices give .80, .89, 1.86, 2.11, all more than .15 above uniform ones",
                 test=f"{TESTS}::test_random_decoders_are_uniform_matrices",
             ),
@@ -428,9 +439,12 @@ CLAIMS: tuple[Claim, ...] = (
         exact=exact.disent,
         errata=(
             Erratum(
-                place="section 5.1, (S65), (S71)",
-                printed="the norm keeps each summand between 0 and 1",
-                right="clip A at 0, and take (accuracy − constant) / (1 − constant), as is compared with Table 2 here",
+                place="section 5.1 and Suppl. 8.1",
+                printed="“a number between 0 and 1”; M_i is “ensuring the summands fall into the interval (0, 1)”",
+                right=(
+                    "nearly so: A can be negative, and an accuracy several times the constant one. With A clipped at "
+                    "0 and (accuracy − constant) / (1 − constant) it is; we compare that with Table 2 (certain)"
+                ),
                 counterexample="a perfect code of a square scores 1.10, one of a factor with three levels 2",
                 test=f"{TESTS}::test_the_printed_score_exceeds_one",
             ),

@@ -11,7 +11,14 @@ from axiswise.studies import find_study
 from axiswise_papers._tables import read_study
 from axiswise_papers.allen2024.claims import CLAIMS, SAMPLED, published
 from axiswise_papers.allen2024.figures import FIGURES
-from axiswise_papers.allen2024.studies import BENT_NOISES, COLLAPSE_BETAS, FIGURE_2_BETAS, STUDIES
+from axiswise_papers.allen2024.studies import (
+    ALONE_BETAS,
+    BENT_NOISES,
+    COLLAPSE_BETAS,
+    FIGURE_2_BETAS,
+    RADII,
+    STUDIES,
+)
 
 IDS = """ppca lvae detelbo taylor hessian sigma localpca thm1 thm2 necessity ident thm3 temperature fig2 cor31 thm45
 plateau"""
@@ -41,11 +48,12 @@ EXPECTED = {
     "bent/deterministic": {SAMPLED: (-5.0, {"gap": 0.04, "kl": 2.5, "sampled": -5.05})},
     "plateau/few": {"slopes": (-1.5, {})},
     "plateau/many": {"slopes": (-0.2, {})},
+    "plateau/smooth": {"slopes": (-0.4, {})},
 }
 CIRCLES = {  # count, to_point, to_centre, to_centroid
     0.55: (96, 0.2, 2.9, 10.4),
-    2.2: (90, 0.7, 2.4, 10.3),
-    3.8: (60, 1.1, 2.0, 10.2),
+    2.2: (40, 0.7, 2.4, 10.3),
+    3.8: (30, 1.1, 2.0, 10.2),
     12.0: (6, 2.0, 1.4, 9.7),
     60.0: (1, 10.4, 10.0, 0.02),
 }
@@ -58,7 +66,7 @@ BREAKS = {  # a change of (run, measure, field) that contradicts the claim
     "ident": ("linear/distinct", "recovery", "turned", 0.5),
     "thm3": ("adam/vae", "outputs", "numbers", None),
     "fig2": ("circles", "reconstructions", 60.0, 5),
-    "cor31": ("collapse/mlp", "active_units", 1.0, 2),
+    "cor31": ("collapse/alone", "active_units", 1.0, 2),
     "plateau": ("plateau/few", "slopes", None, 0.3),
 }
 
@@ -86,27 +94,29 @@ def invented(seeds=10, breaks=None, noise=1e-4):
             for seed in range(seeds):
                 noisy = {name: shaken(part) for name, part in detail.items()}
                 found[run].append(row(measure, seed, shaken(value), noisy))
-    found["circles"] = [
-        row(
-            "reconstructions",
-            seed,
-            where[3] if (breaks, where[2]) == ("fig2", beta) else count + int(beta == 3.8) * (seed % 2),
-            {"to_point": shaken(point), "to_centre": shaken(centre), "to_centroid": shaken(centroid)},
-            beta=beta,
-        )
-        for beta, (count, point, centre, centroid) in CIRCLES.items()
-        for seed in range(seeds)
-    ]
-    for name in ("linear", "mlp"):
+    for run in RADII:
+        found[run] = [
+            row(
+                "reconstructions",
+                seed,
+                where[3] if (breaks, run, where[2]) == ("fig2", where[0], beta) else count,
+                {"to_point": shaken(point), "to_centre": shaken(centre), "to_centroid": shaken(centroid)},
+                beta=beta,
+            )
+            for beta, (count, point, centre, centroid) in CIRCLES.items()
+            for seed in range(seeds)
+        ]
+    for name, betas in (("linear", COLLAPSE_BETAS), ("alone", ALONE_BETAS)):
         found[f"collapse/{name}"] = [
             row(
                 "active_units",
                 seed,
-                where[3] if (breaks, name, where[2]) == ("cor31", "mlp", beta) else 3 - place,
-                {"expected": 3 - place, "total": shaken(0.1 * (3 - place))},
+                where[3] if (breaks, name, where[2]) == ("cor31", "alone", beta) else latents,
+                {"expected": latents, "total": shaken(0.1 * (len(betas) - place))},
                 beta=beta,
             )
-            for place, beta in enumerate(COLLAPSE_BETAS)
+            for place, beta in enumerate(betas)
+            for latents in [3 - place if name == "linear" else 3 * (beta < 1.0)]
             for seed in range(seeds)
         ]
     for run, distance in {
@@ -153,7 +163,28 @@ def test_a_missing_value_leaves_a_claim_undecided():
     rows = invented()
     rows["plateau/few"][3]["value"] = None
     claim = next(claim for claim in CLAIMS if claim.id == "allen.plateau")
-    assert decisions(claim, rows) == ["undecided", "undecided"]
+    assert decisions(claim, rows) == ["undecided", "undecided", "holds"]
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "measure", "key", "value"),
+    [
+        # Neighbours that draw together without merging, circles that map to their centres too early or never.
+        ("fig2", "circles", "reconstructions", 2.2, 90),
+        ("fig2", "circles", "reconstructions", 2.2, 6),
+        ("fig2", "small-circles", "reconstructions", 3.8, 60),
+        ("fig2", "circles", "reconstructions", 12.0, 25),
+        # A latent that a β < 1 leaves dead, and one that is alive where nothing needs it.
+        ("cor31", "collapse/alone", "active_units", 0.75, 2),
+        ("cor31", "collapse/alone", "active_units", 1.5, 1),
+        # A smooth decoder that is steeper at its data.
+        ("plateau", "plateau/smooth", "slopes", None, 0.087),
+    ],
+)
+def test_a_false_statement_is_contradicted(monkeypatch, name, run, measure, key, value):
+    monkeypatch.setitem(BREAKS, name, (run, measure, key, value))
+    claim = next(claim for claim in CLAIMS if claim.id == f"allen.{name}")
+    assert decisions(claim, invented(breaks=name)).count("contradicted") == 1
 
 
 def test_published_values_are_trained():

@@ -20,8 +20,52 @@ def test_exact_claims_hold(name):
 
 
 def test_the_ledger_has_these_exact_claims():
-    names = {"thm1", "cor1", "cor2", "thm2", "aniso", "priors", "hoyer", "appC", "overlap", "overlap-fails"}
-    assert set(EXACT) == {f"mathieu.{name}" for name in names}
+    names = "thm1 cor1 cor2 thm2 aniso priors objective hoyer appC overlap overlap-fails"
+    assert set(EXACT) == {f"mathieu.{name}" for name in names.split()}
+
+
+def test_a_wrong_normaliser_is_noticed(monkeypatch):
+    """It is part of the annealed ELBO and added to it: unless another computes it, any number would do."""
+    right = exact.annealed_elbo
+
+    def wrong(*arguments):
+        parts = right(*arguments)
+        return parts._replace(elbo=parts.elbo - 0.01, log_normaliser=parts.log_normaliser + 0.01)
+
+    monkeypatch.setattr(exact, "annealed_elbo", wrong)
+    found = {finding.what: finding.decision for finding in exact.thm1() if finding.what.startswith("L_β")}
+    assert len(found) == len(exact.EVERY_PRIOR)
+    assert set(found.values()) == {"contradicted"}
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "caught"),
+    [
+        (
+            "InclusiveKL",
+            lambda right: lambda summed=False: _changed(right(), lambda value: value - math.log(4)),
+            [0, 1],
+        ),
+        ("InclusiveKL", lambda right: lambda summed=False: right(summed=not summed), [0, 1]),
+        ("ExclusiveKL", lambda right: lambda: _changed(right(), lambda value: value + math.log(4)), [2]),
+        ("MMD", lambda right: lambda c, power: _changed(right(c, power=power), lambda value: value + 2 / 100), [3, 4]),
+        ("EntropyRegularised", lambda right: lambda beta: right(1.01 * beta), [5]),
+    ],
+    ids=["sum over encodings", "sum for mean", "sum over batch", "pairs of a point with itself", "reward"],
+)
+def test_a_wrong_divergence_is_noticed(monkeypatch, name, wrong, caught):
+    monkeypatch.setattr(exact, name, wrong(getattr(exact, name)))
+    found = [finding.decision for finding in exact.objective()]
+    assert [place for place, decision in enumerate(found) if decision == "contradicted"] == caught
+
+
+def _changed(divergence, change):
+    class Changed:
+        def estimate(self, *arguments):
+            found = divergence.estimate(*arguments)
+            return found._replace(value=change(found.value))
+
+    return Changed()
 
 
 def test_a_wrong_objective_is_noticed(monkeypatch):

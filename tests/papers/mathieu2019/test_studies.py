@@ -34,7 +34,7 @@ def test_figure_3_is_as_published():
     assert {(member.objective.alpha, member.objective.beta) for member in members} == {
         (alpha, beta) for alpha in ALPHAS for beta in BETAS
     }
-    assert len(members) == len(ALPHAS) * len(BETAS) * 5
+    assert len(members) == len(ALPHAS) * len(BETAS) * 12
     for member in members:
         assert (member.batch, member.steps) == (None, printed["epochs"])
         assert member.optimizer.lr == printed["learning_rate"]

@@ -240,9 +240,7 @@ class _Reader:
         for key, value in vars(own).items():
             function = getattr(value, "__func__", value)
             if isinstance(function, types.FunctionType | type | property | cached_property):
-                code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
-                generated = code is not None and code.co_filename == GENERATED and (declared or hasattr(own, "_fields"))
-                if key not in MACHINERY and not (key.startswith("__") and generated):
+                if not (key in MACHINERY or (key.startswith("_") and _is_given(own, function))):
                     about.append(f"{key}: {self.text(value)}")
             elif not (key.startswith("__") or key in {*declared, *about, *MACHINERY} or issubclass(own, Enum)):
                 self.parts[f"{name}.{key}"] = _short(self.text(value))  # defaults of fields are in an instance
@@ -287,6 +285,15 @@ class _Reader:
         if not is_own(module) or not attributes or not hasattr(module, attributes[0]):
             return self._module(module)
         return "".join(self._read_names([attributes], vars(module), module_name(module.__name__)))
+
+
+def _is_given(own: type, function: Any) -> bool:
+    """Whether Python gave a method to a class, whose source does not have it; other versions give others."""
+    if not callable(function):
+        return False
+    function = inspect.unwrap(function)
+    generated = getattr(getattr(function, "__code__", None), "co_filename", None) == GENERATED
+    return not is_own(function) or (generated and (is_dataclass(own) or hasattr(own, "_fields")))
 
 
 def _is_array(value: Any) -> bool:

@@ -175,7 +175,7 @@ class _Reader:
             return repr(value.item())
         if _is_array(value):
             array = np.asarray(value.detach().cpu()) if hasattr(value, "detach") else np.asarray(value)
-            contents = hashlib.sha256(np.ascontiguousarray(array)).hexdigest()[:16]
+            contents = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()[:16]
             return f"{array.dtype} {array.shape} {contents}"
         if id(value) in self._followed:  # a list that has itself as an entry
             return type(value).__name__
@@ -195,8 +195,8 @@ class _Reader:
                 return f"{name}{ {field.name: self.text(getattr(value, field.name)) for field in fields(value)} }"
             if is_own(type(value)):
                 return f"{name}{ {key: self.text(entry) for key, entry in getattr(value, '__dict__', {}).items()} }"
-            if callable(value) and hasattr(value, "__wrapped__"):  # functools.lru_cache and other decorators
-                return f"{name} {self.text(value.__wrapped__)}"
+            if (wrapped := getattr(value, "__wrapped__", None)) is not None:  # functools.lru_cache and others
+                return f"{name} {self.text(wrapped)}"
             shown = repr(value)
             return name if ADDRESS.search(shown) else f"{name} {shown}"
         finally:
@@ -247,8 +247,7 @@ class _Reader:
         return f"code {digest(repr(about))}"
 
     def _function(self, name: str, function: types.FunctionType) -> str:
-        if hasattr(function, "__wrapped__"):
-            self.text(function.__wrapped__)
+        self.text(getattr(function, "__wrapped__", None))
         code = function.__code__
         about = [self._texts((function.__defaults__, function.__kwdefaults__))]
         cells = dict(zip(code.co_freevars, map(_contents, function.__closure__ or ()), strict=True))

@@ -152,6 +152,7 @@ class RunFolder:
         known: Mapping[str, Member] | None = None,
         factories: Sequence[Factory] = (),
         *,
+        code: Mapping[str, Code] | None = None,
         changed: bool = False,
     ) -> Iterator[tuple[str, Trained | AxiswiseError]]:
         """Loads finished members, or says why one cannot be used.
@@ -160,6 +161,7 @@ class RunFolder:
             wanted: Their addresses.
             known: Members by address, which are not rebuilt from their stored form.
             factories: The functions that build stored models of a user's own.
+            code: The own code of members by address, where it is known.
             changed: Whether members are used although the own code they were made with has changed.
 
         Returns:
@@ -177,7 +179,8 @@ class RunFolder:
                 weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
                 self._check_run(path, about["about"])
                 if not changed:
-                    _check_code(path, about["about"], code_of([described], memory)[described.address])
+                    own = code_of([described], memory)[described.address] if code is None else code[member]
+                    _check_code(path, about["about"], own)
                 if (kind := address(structure(described))) not in shapes:
                     shapes[kind] = _built(described)
                 _check_shapes(path, weights, shapes[kind], self.run["dtype"])

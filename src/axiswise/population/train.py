@@ -131,7 +131,7 @@ def train(
         if folder:
             _say_what_has_no_source({**run[2], **_joined(code)})
             folder.open(*run)
-            done, unusable = _stored(folder, by_address)
+            done, unusable = _stored(folder, by_address, code)
             if unusable and not retrain:
                 raise AxiswiseError(_refusal(folder, unusable, len(by_address)))
             folder.discard(list(unusable))
@@ -173,12 +173,14 @@ def train(
     return population
 
 
-def _stored(folder: RunFolder, members: Mapping[str, Member]) -> tuple[dict[str, Trained], dict[str, AxiswiseError]]:
+def _stored(
+    folder: RunFolder, members: Mapping[str, Member], code: Mapping[str, Code]
+) -> tuple[dict[str, Trained], dict[str, AxiswiseError]]:
     """The members that a folder has, and what it has of members but cannot be used, with the reason."""
     held = [key for key in members if folder.holds(key)]
     done: dict[str, Trained] = {}
     unusable: dict[str, AxiswiseError] = {}
-    for key, found in folder.read_members(held, members):
+    for key, found in folder.read_members(held, members, code=code):
         (unusable if isinstance(found, AxiswiseError) else done)[key] = found  # pyright: ignore[reportArgumentType]
     return done, unusable
 

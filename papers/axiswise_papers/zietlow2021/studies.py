@@ -18,6 +18,7 @@ from axiswise.schedules import Cosine
 from axiswise.studies import Run, Scale, Study
 from axiswise_papers.zietlow2021.discs import small_attack
 from axiswise_papers.zietlow2021.measures import embedding, latent_law, principal_angle
+from axiswise_papers.zietlow2021.probes import preserved, preserved_images
 from axiswise_papers.zietlow2021.shapes import figure_5, figure_10, table_1_shapes3d
 from axiswise_papers.zietlow2021.sprites import table_1
 
@@ -116,4 +117,6 @@ STUDIES: dict[str, Study] = {
     "table_1_shapes3d": table_1_shapes3d,
     "figure_5": figure_5,
     "figure_10": figure_10,
+    "preserved": preserved,
+    "preserved_images": preserved_images,
 }

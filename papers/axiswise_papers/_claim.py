@@ -127,9 +127,10 @@ def above(what: str, interval: Interval, bound: float, *, published: str = "") -
 def agrees(what: str, values: Iterable[float], cell: Printed, *, limit: float | None = None) -> Finding:
     r"""A mean over seeds less a printed one: Welch's interval must contain 0 and be narrow, so that noise never helps.
 
-    .. math:: 0 \in [l - r, h + r], \qquad \tfrac12 (h - l) \le s + r
+    .. math:: l \le 0 \le h, \qquad \tfrac12 (h - l) \le s
 
-    with s the printed deviation and r its rounding: it agrees; an interval without 0 differs; a wide one is undecided.
+    with s the printed deviation: it agrees; an interval without 0 differs; a wide one is undecided. A difference that
+    the printed digits do not show is none, and s is as large as its digits allow.
 
     Arguments:
         what: What was measured.
@@ -148,7 +149,7 @@ def agrees(what: str, values: Iterable[float], cell: Printed, *, limit: float | 
     half = (found.high - found.low) / 2
     if math.isnan(half) or found.left_out > 0:
         decision = "undecided"
-    elif found.low > rounding or found.high < -rounding:
+    elif not found.low <= 0.0 <= found.high and abs(found.estimate) > rounding:
         decision = "contradicted"
     else:
         decision = "holds" if half <= most + rounding else "undecided"

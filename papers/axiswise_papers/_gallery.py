@@ -182,7 +182,8 @@ def _header(verdicts: Mapping[str, Any]) -> Markup:
     how = (
         "Corrected means that what is printed is wrong or says too much, and that the statement under Errata holds in "
         "its place; in part, that what was run holds and the rest was not run. Training that is shorter than the "
-        "paper's contradicts nothing. In pictures pale points are seeds, and bold ones their mean with its 95 % Student t interval."
+        "paper's contradicts nothing. In pictures pale points are seeds, and bold ones their mean with its 95 % "
+        "Student t interval."
     )
     return element(
         "header",

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from axiswise.statistics import Interval, compare, mean_interval
-from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
+from axiswise_papers._claim import OURS, Claim, Departure, Erratum, Finding, Rows, Training, above, below
 from axiswise_papers._tables import by_settings, combined, difference, read_published
 from axiswise_papers.sikka2019 import exact
 
@@ -234,6 +234,13 @@ def _between(low: float, high: float) -> str:
 
 _PROPOSITIONS = "sikka2019.propositions"
 
+_IMAGES = (
+    Departure("batch", "100", "not given", lasting=True),
+    Departure("likelihood", "Gaussian of variance 1", "not given", lasting=True),
+    Departure("β", "a grid of ours", "a curve without numbers", lasting=True),
+    Departure("data", "a 3 on 48 × 48 pixels", "a digit on a blank canvas", lasting=True),
+)
+
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="sikka.terms",
@@ -251,7 +258,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"its mean slope lies between −KL at either, and L* is within {SHORT} nats of the closed form, at every β"
         ),
         exact=exact.prop1,
-        trained=(Training(_PROPOSITIONS, prop1, runs=("linear",)),),
+        trained=(Training(_PROPOSITIONS, prop1, runs=("linear",), departures=(OURS,)),),
         errata=(
             Erratum(
                 place="eq 21",
@@ -271,7 +278,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"{OFF} nats of the closed form, at every β"
         ),
         exact=exact.prop2,
-        trained=(Training(_PROPOSITIONS, prop2, runs=("linear",)),),
+        trained=(Training(_PROPOSITIONS, prop2, runs=("linear",), departures=(OURS,)),),
     ),
     Claim(
         id="sikka.prop3",
@@ -282,7 +289,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"seed) and is within {OFF} nats of the closed form, at every β"
         ),
         exact=exact.prop3,
-        trained=(Training(_PROPOSITIONS, prop3, runs=("linear",)),),
+        trained=(Training(_PROPOSITIONS, prop3, runs=("linear",), departures=(OURS,)),),
     ),
     Claim(
         id="sikka.prop4",
@@ -317,7 +324,7 @@ CLAIMS: tuple[Claim, ...] = (
             "likewise if D = A; TIE at β = 3 is below that at 1 if D = ½ A or 2 A"
         ),
         exact=exact.fixed_decoder,
-        trained=(Training("sikka2019.fixed_decoder", fixed_decoder, runs=("decoder",)),),
+        trained=(Training("sikka2019.fixed_decoder", fixed_decoder, runs=("decoder",), departures=(OURS,)),),
         errata=(
             Erratum(
                 place="section IV-A, last sentence",
@@ -382,7 +389,7 @@ CLAIMS: tuple[Claim, ...] = (
             "neighbouring β, and TIE at β = 1 is below that at both ends of the grid (paired by seed)"
         ),
         exact=exact.fig1,
-        trained=(Training("sikka2019.figure_1", fig1, runs=("curves",)),),
+        trained=(Training("sikka2019.figure_1", fig1, runs=("curves",), departures=(OURS,)),),
         errata=(
             Erratum(
                 place="section III after Proposition 3",
@@ -409,7 +416,7 @@ CLAIMS: tuple[Claim, ...] = (
             "by initialisation); mean TIE at the inner β that half of the initialisations choose is below that at both "
             "ends for the other half"
         ),
-        trained=(Training("sikka2019.figure_2", fig2, runs=("mixture",), gpu=True),),
+        trained=(Training("sikka2019.figure_2", fig2, runs=("mixture",), gpu=True, departures=_IMAGES[:3]),),
     ),
     Claim(
         id="sikka.fig3",
@@ -420,6 +427,6 @@ CLAIMS: tuple[Claim, ...] = (
             f"both latents in half of them, motions are on average less than {ORTHOGONAL:g}° off a right angle, and "
             "less than at the smallest β"
         ),
-        trained=(Training("sikka2019.figure_3", fig3, runs=("motion",), gpu=True),),
+        trained=(Training("sikka2019.figure_3", fig3, runs=("motion",), gpu=True, departures=_IMAGES),),
     ),
 )

@@ -1,8 +1,8 @@
 """Whether a change leaves the factors in the images: classifiers that are trained to read them.
 
-A classifier is an autoencoder of labels. An observation is an image with its labels appended; the encoder sees the image
-alone, and the decoder is a linear function of its code that gives a logit for each level of each factor. The Bernoulli
-likelihood is then the binary cross-entropy of every level, and that of the image a constant.
+A classifier is an autoencoder of labels. An observation is an image with its labels appended; the encoder sees the
+image alone, and the decoder is a linear function of its code that gives a logit for each level of each factor. The
+Bernoulli likelihood is then the binary cross-entropy of every level, and that of the image a constant.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,8 +69,8 @@ def preserved(scale: Scale) -> list[Run]:
 def preserved_images(scale: Scale) -> list[Run]:
     """Every factor can be read from changed images as well as from original ones (zietlow2021 abstract).
 
-    As `preserved`, for dSprites and 3D Shapes with the changes of `table_1` and `table_1_shapes3d`, by the convolutional
-    encoder of the members that are judged on them. At the smoke scale small discs replace both.
+    As `preserved`, for dSprites and 3D Shapes with the changes of `table_1` and `table_1_shapes3d`, by the encoder of
+    the members that are judged on them. At the smoke scale small discs replace both.
 
     Command: ``axiswise run zietlow2021.preserved_images --device cuda``. Cost: to be measured; by its arithmetic 60
     members of 20,000 steps, ten minutes on one H200.

@@ -370,6 +370,7 @@ _BOTTOM = (
 )
 _PINWHEEL = (
     _GRID,
+    Departure("seeds", "5", "not given"),
     Departure("divergence", "a mean over draws of the prior", "a sum", lasting=True),
 )
 _SPARSE = (_GRID, Departure("data", "Fashion-MNIST of 64 × 64 pixels", "CelebA", "clothes", lasting=True))

@@ -320,12 +320,14 @@ _IMAGES = (
 )
 _FIGURE_3 = (
     Departure("steps", "23,040, 69,120 and 115,200 of 256 images", "four times as many if batches were of 64"),
-    *_IMAGES[3:],
+    *_IMAGES[3:5],
+    Departure("seeds", "20", "not given", lasting=True),
 )
 _FIGURE_S4_SPRITES = (
     Departure("steps", "115,200 of 256 images", "460,800 if batches were of 64"),
     Departure("β", "a grid of ours", "a curve without numbers", lasting=True),
-    *_IMAGES[3:],
+    *_IMAGES[3:5],
+    Departure("seeds", "5", "not given", lasting=True),
 )
 
 CLAIMS: tuple[Claim, ...] = (

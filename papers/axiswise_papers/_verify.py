@@ -177,9 +177,10 @@ def _judge(
     runs_here: Callable[[Training], bool],
 ) -> ClaimResult:
     began = time.perf_counter()
-    findings, notes, departures = list(claim.exact()) if claim.exact else [], [], []
+    findings: list[Finding] = list(claim.exact()) if claim.exact else []
+    notes, departures = [], []
     seconds = time.perf_counter() - began if claim.exact else 0.0
-    decisions: list[Decision] = [finding.decision for finding in findings]
+    decisions = [finding.decision for finding in findings]
     present = int(claim.exact is not None)
     for part in claim.trained:
         folder = out / part.study
@@ -204,8 +205,7 @@ def _judge(
             continue
         findings += found
         departures += [f"{part.study}: {departure}" for departure in part.departures_at(scale)]
-        shorter = part.shorter_at(scale)
-        decisions += ["undecided" if shorter and one.decision == "contradicted" else one.decision for one in found]
+        decisions += [_decision(finding, shorter=part.shorter_at(scale)) for finding in found]
     all_parts = int(claim.exact is not None) + sum(part.parts for part in claim.trained)
     parts = present - decisions.count("not run"), all_parts
     verdict = _verdict(decisions, parts, corrected=bool(claim.errata))
@@ -220,8 +220,13 @@ def _judge(
     )
 
 
+def _decision(finding: Finding, *, shorter: bool) -> Decision:
+    """What a finding decides; of training that is shorter than the paper's, it contradicts nothing."""
+    return "undecided" if shorter and finding.decision == "contradicted" else finding.decision
+
+
 def _verdict(decisions: Sequence[Decision], parts: tuple[int, int], *, corrected: bool) -> Verdict:
-    """What findings decide together; those of training that is shorter than the paper's contradict nothing."""
+    """What findings decide together."""
     if "contradicted" in decisions:
         return "does not hold"
     if "undecided" in decisions:

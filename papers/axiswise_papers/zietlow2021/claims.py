@@ -289,9 +289,8 @@ def as_near_by_chance(places: Sequence[float], size: int = HUES) -> float:
 
     def spread(rest: np.ndarray) -> np.ndarray:
         points = np.concatenate([np.zeros((len(rest), 1), int), rest], 1)
-        return sum(
-            distance[(points[:, one] - points[:, two]) % size] for one, two in combinations(range(len(places)), 2)
-        )
+        pairs = np.array(list(combinations(range(len(places)), 2)))
+        return distance[(points[:, pairs[:, 0]] - points[:, pairs[:, 1]]) % size].sum(-1)
 
     return float((spread(ways) <= spread(own[None])).mean())
 

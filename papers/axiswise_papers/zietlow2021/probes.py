@@ -121,7 +121,7 @@ def labelled(make: Callable[[], FactorDataset]) -> FactorDataset:
         ((292,), 3.0)
     """
     dataset = make()
-    sizes = dataset.space.sizes
+    sizes = [size or 0 for size in dataset.space.sizes]
     return replace(
         dataset.changed(labelled=True),
         shape=(dataset.numel + sum(sizes),),

@@ -42,7 +42,7 @@ def published() -> Mapping[tuple[str, str, str, str], Printed]:
         '0.07 ± 0.09 (Table 1)'
     """
     return {
-        (dataset, arm, table["score"], variant): Printed(table["place"], *cell, document()["seeds"]["value"])
+        (dataset, arm, table["score"], variant): Printed(table["place"], cell[0], cell[1], document()["seeds"]["value"])
         for table in document()["table"]
         for dataset in ("dsprites", "shapes3d")
         for arm, cells in table[dataset].items()

@@ -65,6 +65,8 @@ def verify(
         raise AxiswiseError(f"--scale must be one of {', '.join(SCALES)}. Got {scale!r}.")
     if publish is not None and claims:
         raise AxiswiseError(f"--publish keeps the verdicts of all claims together. Got {', '.join(claims)}.")
+    if publish is not None and seeds_from:
+        raise AxiswiseError(f"--publish keeps what the usual seeds give. Got --seeds-from {seeds_from}.")
     selected = verification.select_claims(CLAIMS, claims or [])
     console = Console(highlight=False, soft_wrap=True)
     folder = out or Path("runs") / (f"verify-{scale}" + (f"-seeds-{seeds_from}" if seeds_from else ""))

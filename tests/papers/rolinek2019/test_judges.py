@@ -1,11 +1,13 @@
 """The rules that claims of rolinek2019 are judged by, on rows made up to hold, to contradict and to be undecided."""
 
+import importlib
 import math
 
 import numpy as np
 import pytest
 
 from axiswise.geometry import haar_chance
+from axiswise_papers.rolinek2019 import exact
 from axiswise_papers.rolinek2019.claims import (
     CLAIMS,
     PRUNED_TO,
@@ -336,3 +338,27 @@ def test_exact_claims_hold(claim):
     found = list(claim.exact())
     assert [finding for finding in found if finding.decision != "holds"] == []
     assert len({finding.what for finding in found}) >= len(found) - 9  # 12 matrices of three sizes share their words
+
+
+def wrong(findings):
+    return [finding.what for finding in findings if finding.decision == "contradicted"]
+
+
+def test_a_bent_square_of_another_network_is_caught(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("axiswise.data.synth_nonlinear"), "HIDDEN", 8)
+    monkeypatch.setattr(exact, "NETWORKS", 300)
+    assert [what.partition(":")[0] for what in wrong(exact.data())] == ["300 bent squares"]
+
+
+def test_a_wrong_deviation_of_chance_is_caught(monkeypatch):
+    right = exact._spread_of_dto
+    monkeypatch.setattr(exact, "DRAWN", 1000)
+    assert wrong(exact.chance()) == []
+
+    def wider(jacobians):
+        mean, spread = right(jacobians)
+        return mean, 1.3 * spread
+
+    monkeypatch.setattr(exact, "_spread_of_dto", wider)
+    caught = [what for what in wrong(exact.chance()) if "deviation" in what]
+    assert len(caught) == 3

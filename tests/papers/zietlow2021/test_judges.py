@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from axiswise.attack.judge import VARIANTS
 from axiswise.studies import find_study
 from axiswise_papers._tables import column
+from axiswise_papers.zietlow2021 import exact
 from axiswise_papers.zietlow2021.claims import (
     CLAIMS,
     MAIN,
@@ -309,3 +311,19 @@ def test_values_are_those_of_the_run():
     found = column(rows, "beta-vae/noise", "mig")
     assert math.isnan(found[0])
     assert found[1:] == [0.5]
+
+
+def test_latents_in_another_order_are_caught(monkeypatch):
+    right = exact.latent_order
+    monkeypatch.setattr(
+        exact, "latent_order", lambda variance: right(variance)._replace(order=right(-variance + 9).order)
+    )
+    assert decisions(exact.order()).count("contradicted") >= 3
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1.1, 0.0), (0.0, 0.5)])
+def test_a_change_that_is_too_large_or_the_same_for_all_images_is_caught(factor, shift, monkeypatch):
+    right = exact.dsprites_change()
+    changed = replace(right, pattern=lambda tensors, factors: factor * right.pattern(tensors, factors) + shift)
+    monkeypatch.setattr(exact, "dsprites_change", lambda: changed)
+    assert decisions(exact.fig4()).count("contradicted") == 1

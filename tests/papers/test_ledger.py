@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from axiswise_papers._verify import RANKS
 from axiswise_papers.ledger import CLAIMS, STUDIES
 
 # The ids of the ledger, copied: a claim that goes missing, or one that nobody asked for, is seen here.
@@ -40,6 +41,8 @@ def test_a_claim_says_what_is_published_and_what_must_hold(claim):
     assert claim.rule
     for part in claim.trained:
         assert part.study in STUDIES
+        assert part.departures, "say how it departs from the paper, if only that all of it is ours"
+    assert bool(claim.falls_short) == (RANKS[claim.expected] < RANKS["holds"])
 
 
 @pytest.mark.parametrize(

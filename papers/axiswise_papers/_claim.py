@@ -125,7 +125,7 @@ def above(what: str, interval: Interval, bound: float, *, published: str = "") -
 
 
 def agrees(what: str, values: Iterable[float], cell: Printed, *, limit: float | None = None) -> Finding:
-    r"""A mean over seeds less a printed one: Welch's interval must contain 0 and be narrow, so that noise never helps.
+    r"""A mean over seeds less a printed one: Welch's interval must contain 0, and not because it is wide.
 
     .. math:: l \le 0 \le h, \qquad \tfrac12 (h - l) \le s
 

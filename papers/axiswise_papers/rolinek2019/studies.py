@@ -192,8 +192,8 @@ def table_s4(scale: Scale) -> list[Run]:
     Command: ``axiswise run rolinek2019.table_s4``. Cost: a minute on two cores. At ``--scale paper`` (β = 1e-4, Adam
     1e-3, 600 epochs) 375,000 steps for each ratio, hours.
 
-    The default raises β to 1e-2, at which alignment takes ten thousand steps instead of hundreds of thousands. DtO
-    at ratio 1.2 less that at 1.0 was −.17 [−.37, .03] of twenty seeds and −.12 [−.21, −.02] of eighty, an effect that 139
+    The default raises β to 1e-2, at which alignment takes ten thousand steps instead of hundreds of thousands. DtO at
+    ratio 1.2 less that at 1.0 was −.17 [−.37, .03] of twenty seeds and −.12 [−.21, −.02] of eighty, an effect that 139
     tell nine times in ten.
     """
     beta, steps, rate = {

@@ -15,7 +15,7 @@ from axiswise_papers.zietlow2021.figures import FIGURES
 from axiswise_papers.zietlow2021.studies import STUDIES
 from axiswise_papers.zietlow2021.tables import document, published
 
-PICTURES = {name: {f"{name}.png", "images.png"} for name in ("small_attack", "table_1")}
+PICTURES = {name: {f"{name}.png", "images.png"} for name in ("small_attack", "table_1", "table_1_shapes3d")}
 
 
 @pytest.fixture(scope="module")

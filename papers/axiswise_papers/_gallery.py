@@ -32,6 +32,8 @@ DRAWN_ARRAYS: Mapping[str, Sequence[tuple[str, str, Sequence[str]]]] = {
     "zietlow2021.table_1_shapes3d": _IMAGES,
 }
 """For each study whose figures need more than rows: runs, the name of their arrays, and which of them, all if empty."""
+SQUARES = 6
+"""Of the members of Table S4, those of so many seeds are drawn; the paper shows four."""
 COLOURS = 256
 KINDS = ("holds", "holds corrected", "holds in part", "undecided", "does not hold", "not run here")
 Figures = Mapping[str, Callable[[Path], dict[str, bytes]]]
@@ -86,9 +88,18 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
     for name in studies:
         source, target = Path(runs) / name, Path(results, *name.split("."))
         if read_study_header(source):
-            copy_results(source, target, DRAWN_ARRAYS.get(name, ()))
+            arrays = DRAWN_ARRAYS.get(name, ())
+            if arrays is _SIDES:
+                arrays = [(run, stored, _first_members(source, run)) for run, stored, _ in _SIDES]
+            copy_results(source, target, arrays)
             written.append(target)
     return written
+
+
+def _first_members(study: Path, run: str) -> list[str]:
+    """The members of the first seeds of a run, and its factors."""
+    members = {record.seed: record.member for record in read_runs(study)[run]}
+    return [*(members[seed] for seed in sorted(members)[:SQUARES]), "factors"]
 
 
 def write_gallery(results: str | Path, claims: Sequence[Claim]) -> Path:

@@ -18,9 +18,9 @@ from axiswise.errors import AxiswiseError
 from axiswise.records import copy_results, read_json, read_runs, read_study_header, records_file, write_bytes
 from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 from axiswise_papers._claim import Claim, Finding
-from axiswise_papers._verify import FORMAT, by_weight, phrase
+from axiswise_papers._verify import FORMAT, RANKS, VERDICTS, by_weight, phrase, verdict_words
 
-VERDICTS, PAGE = "verdicts.json", "gallery.html"
+PAGE = "gallery.html"
 _SIDES = [(f"linear/ratio-{ratio}", "codes", ()) for ratio in ("1.0", "1.5")]
 _STRIPES = [(f"plane/{kind}", "codes", ()) for kind in ("linear", "non-linear")]
 _IMAGES = [(f"beta-vae/{name}", "reconstructions", ("x",)) for name in ("original", "changed", "noise")]
@@ -29,10 +29,13 @@ DRAWN_ARRAYS: Mapping[str, Sequence[tuple[str, str, Sequence[str]]]] = {
     "zietlow2021.figure_1": _STRIPES,
     "zietlow2021.small_attack": _IMAGES,
     "zietlow2021.table_1": _IMAGES,
+    "zietlow2021.table_1_shapes3d": _IMAGES,
 }
 """For each study whose figures need more than rows: runs, the name of their arrays, and which of them, all if empty."""
+SQUARES = 6
+"""Of the members of Table S4, those of so many seeds are drawn; the paper shows four."""
 COLOURS = 256
-KINDS = ("holds", "holds corrected", "does not hold", "undecided", "not run here")
+KINDS = ("holds", "holds corrected", "holds in part", "undecided", "does not hold", "not run here")
 SURE = {
     "certain": "arithmetic or a proof, which anyone can repeat",
     "our reading": "the mathematics is certain; what was meant is our inference",
@@ -91,9 +94,18 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
     for name in studies:
         source, target = Path(runs) / name, Path(results, *name.split("."))
         if read_study_header(source):
-            copy_results(source, target, DRAWN_ARRAYS.get(name, ()))
+            arrays = DRAWN_ARRAYS.get(name, ())
+            if arrays is _SIDES:
+                arrays = [(run, stored, _first_members(source, run)) for run, stored, _ in _SIDES]
+            copy_results(source, target, arrays)
             written.append(target)
     return written
+
+
+def _first_members(study: Path, run: str) -> list[str]:
+    """The members of the first seeds of a run, and its factors."""
+    members = {record.seed: record.member for record in read_runs(study)[run]}
+    return [*(members[seed] for seed in sorted(members)[:SQUARES]), "factors"]
 
 
 def write_gallery(results: str | Path, claims: Sequence[Claim]) -> Path:
@@ -199,8 +211,9 @@ def _header(verdicts: Mapping[str, Any]) -> Markup:
     )
     how = (
         "Corrected means that what was checked is the statement under Errata: a slip of print mended, or a sentence "
-        "made as strong as what was shown. In pictures pale points are seeds, and bold ones their mean with its 95 % "
-        "Student t interval."
+        "made as strong as what was shown; in part, that what was run holds and the rest was not run. Training that is "
+        "shorter than the paper's contradicts nothing. In pictures pale points are seeds, and bold ones their mean with "
+        "its 95 % Student t interval."
     )
     return element(
         "header",
@@ -220,7 +233,7 @@ def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Seq
             claim["title"],
             claim["published"],
             _found(claim),
-            element("span", claim["verdict"], class_="verdict"),
+            element("span", verdict_words(claim["verdict"], claim["parts"]), class_="verdict"),
             f"{claim['seconds']:.1f} s",
         ]
         for claim in _of(paper, verdicts)
@@ -252,9 +265,10 @@ def _found(claim: Mapping[str, Any]) -> Markup:
     for shown in by_weight([Finding(**known) for known in stored]):
         mark = "" if shown.decision == "holds" else f"{shown.decision}: "
         lines.append(element("div", f"{mark}{shown.what}: {phrase(shown)}"))
-    notes = [element("div", note, class_="note") for note in claim["notes"]]
-    if claim["falls_short"] and claim["verdict"] in ("does not hold", "undecided"):
-        notes.append(element("div", claim["falls_short"], class_="note"))
+    words = [*claim["departures"], *claim["notes"]]
+    if RANKS[claim["verdict"]] < RANKS["holds"] and claim["falls_short"]:
+        words.append(claim["falls_short"])
+    notes = [element("div", note, class_="note") for note in words]
     folded = element("details", element("summary", f"{len(lines) - 1} more"), *lines[1:]) if len(lines) > 1 else ""
     return join(*lines[:1], folded or Markup(), *notes)
 

@@ -2,22 +2,33 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, StudyIncomplete
 from axiswise.population import Progress
-from axiswise.records import read_study_header, versions, write_json
-from axiswise.studies import Scale
-from axiswise_papers._claim import Claim, Finding, Rows, Training
+from axiswise.records import read_json, read_study_header, versions, write_json
+from axiswise.studies import Run, Scale, Study
+from axiswise_papers._claim import Claim, Decision, Finding, Rows, Training, Verdict
 from axiswise_papers._tables import rows_of
 
-FORMAT = "axiswise-verdicts-1"
-Verdict = Literal["holds", "holds corrected", "does not hold", "undecided", "not run here", "ran"]
-"""What is decided about a claim; "ran" is all that the smoke scale can decide about trained models."""
-GPU, FAILED, NO_DATA = "needs a GPU", "could not be run", "needs data"
+FORMAT, VERDICTS = "axiswise-verdicts-2", "verdicts.json"
+GPU, UNTRAINED, FAILED, NO_DATA = "needs a GPU", "has no committed records", "could not be run", "needs data"
+RANKS: dict[Verdict, int] = {
+    "does not hold": 0,
+    "undecided": 1,
+    "holds in part": 2,
+    "holds corrected": 3,
+    "holds": 3,
+    "not run here": 3,
+    "ran": 3,
+}
+"""How good a verdict is; that nothing was run speaks against nothing."""
 
 
 class ClaimResult(NamedTuple):
@@ -29,7 +40,9 @@ class ClaimResult(NamedTuple):
         findings: What it rests on.
         seconds: Time of its exact checks, and of training and measuring the members that it needs.
         notes: What was not run and why, and the origin of records that were not made here.
-        expected: Whether the verdict is one that the claim should have at this scale.
+        departures: In which settings that which was run differs from the paper.
+        parts: How many of its parts were run, and how many there are.
+        expected: Whether the verdict is at least the one that the claim should have, or that the ledger has.
     """
 
     claim: Claim
@@ -37,7 +50,24 @@ class ClaimResult(NamedTuple):
     findings: tuple[Finding, ...]
     seconds: float
     notes: tuple[str, ...]
+    departures: tuple[str, ...]
+    parts: tuple[int, int]
     expected: bool
+
+    @property
+    def words(self) -> str:
+        """The verdict, with the number of parts if it holds in part."""
+        return verdict_words(self.verdict, self.parts)
+
+
+def verdict_words(verdict: str, parts: Sequence[int]) -> str:
+    """A verdict as it is shown.
+
+    Example:
+        >>> verdict_words("holds in part", (4, 10)), verdict_words("undecided", (4, 10))
+        ('holds in part (4 of 10)', 'undecided')
+    """
+    return f"{verdict} ({parts[0]} of {parts[1]})" if verdict == "holds in part" else verdict
 
 
 def select_claims(claims: Sequence[Claim], names: Sequence[str]) -> list[Claim]:
@@ -69,6 +99,9 @@ def verify(
     device: str = "cpu",
     workers: int | None = None,
     results: str | Path | None = None,
+    train: bool = True,
+    seeds_from: int = 0,
+    ledger: Mapping[str, Verdict] | None = None,
     progress: Progress | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Iterator[ClaimResult]:
@@ -84,84 +117,125 @@ def verify(
         device: Where to train. On a CPU, claims that need a GPU are judged by `results` or not at all.
         workers: Processes, as for `engines.run_study`.
         results: Folder of committed results, for claims that were run on a GPU.
+        train: Whether to train at all; if not, committed results judge every trained claim.
+        seeds_from: Added to every training seed, to repeat all with others. Data stay as they are, and with them the
+            members that attacks were made with (seeds 300 … 315 on small sprites, from 1,000 on elsewhere).
+        ledger: Verdicts that are known: a claim that falls short of what is expected of it, but not of these, is
+            expected.
         progress: Receives how far the training of a study is.
         log: Receives a line as each study starts.
     """
     out, results = Path(out), Path(results) if results is not None else None
     problems: dict[str, str] = {}
-    for name in _needed(claims, scale, device):
+
+    def runs_here(part: Training) -> bool:
+        return train and (scale == "smoke" or not part.gpu or device != "cpu")
+
+    parts = (part for claim in claims for part in claim.trained)
+    for name in dict.fromkeys(part.study for part in parts if runs_here(part)):
         log(f"study {name}")
+        study = with_seeds_from(studies[name], seeds_from) if seeds_from else studies[name]
+        # A study with other seeds has no name by which another process could import it.
+        processes = 1 if seeds_from else workers
         try:
-            run_study(
-                studies[name], scale, out / name, name=name, device=device, workers=workers, progress=progress, log=log
-            )
+            run_study(study, scale, out / name, name=name, device=device, workers=processes, progress=progress, log=log)
         except StudyIncomplete as error:
             problems[name] = str(error)
             log(f"{name}: {error}")
     for claim in claims:
-        yield _judge(claim, scale, out, device, results, problems)
+        yield _judge(claim, scale, out, results, problems, ledger or {}, runs_here)
 
 
-def _needed(claims: Iterable[Claim], scale: Scale, device: str) -> list[str]:
-    """The studies that must be run here, each once."""
-    parts = (part for claim in claims for part in claim.trained)
-    return list(dict.fromkeys(part.study for part in parts if _runs_here(part, scale, device)))
+def with_seeds_from(study: Study, first: int) -> Study:
+    """The study with a number added to every training seed; data and measures stay as they are.
+
+    Example:
+        >>> from axiswise_papers.ledger import STUDIES
+        >>> moved = with_seeds_from(STUDIES["sikka2019.propositions"], 1000)
+        >>> [member.seed for member in moved("smoke")[0].members[:2]]
+        [1000, 1001]
+    """
+    moved = partial(_moved, study, first)
+    moved.__doc__ = study.__doc__
+    return moved
 
 
-def _runs_here(part: Training, scale: Scale, device: str) -> bool:
-    return scale == "smoke" or not part.gpu or device != "cpu"
+def _moved(study: Study, first: int, scale: Scale) -> list[Run]:
+    return [
+        replace(run, members=[replace(member, seed=member.seed + first) for member in run.members])
+        for run in study(scale)
+    ]
 
 
 def _judge(
-    claim: Claim, scale: Scale, out: Path, device: str, results: Path | None, problems: Mapping[str, str]
+    claim: Claim,
+    scale: Scale,
+    out: Path,
+    results: Path | None,
+    problems: Mapping[str, str],
+    ledger: Mapping[str, Verdict],
+    runs_here: Callable[[Training], bool],
 ) -> ClaimResult:
     began = time.perf_counter()
-    findings, notes = list(claim.exact()) if claim.exact else [], []
+    findings: list[Finding] = list(claim.exact()) if claim.exact else []
+    notes, departures = [], []
     seconds = time.perf_counter() - began if claim.exact else 0.0
-    absent = False
+    decisions = [_decision(finding, shorter=False) for finding in findings]
+    present = int(claim.exact is not None)
     for part in claim.trained:
         folder = out / part.study
-        if not _runs_here(part, scale, device):
-            committed = results / part.results if results is not None and part.results else None
+        if not runs_here(part):
+            committed = Path(results, *part.study.split(".")) if results is not None else None
             if committed is None or not committed.is_dir():
-                notes.append(f"{part.study}: {GPU}")
-                absent = True
+                notes.append(f"{part.study}: {GPU if part.gpu else UNTRAINED}")
                 continue
             folder = committed
             notes.append(f"{part.study}: from {committed}, {_made_on(committed)}")
         if part.study in problems:
             notes.append(f"{part.study} {FAILED}: {problems[part.study]}")
-            absent = True
             continue
         rows = rows_of(folder, part.runs)
         if not rows:
             notes.append(f"{part.study}: {NO_DATA} ({_skipped(folder)})")
-            absent = True
             continue
+        present += part.parts
         seconds += _time(rows)
         found = list(part.judge(rows))
-        if scale != "smoke":
-            findings += found
-    return _verdict(claim, scale, findings, seconds, notes, absent=absent)
-
-
-def _verdict(
-    claim: Claim, scale: Scale, findings: Sequence[Finding], seconds: float, notes: Sequence[str], *, absent: bool
-) -> ClaimResult:
-    decisions = {finding.decision for finding in findings}
-    broken = any(FAILED in note for note in notes)
-    if "contradicted" in decisions:
-        verdict = "does not hold"
-    elif "undecided" in decisions:
-        verdict = "undecided"
-    elif not findings:
-        verdict = "not run here" if absent else "ran"
-    else:
-        verdict = "holds corrected" if claim.errata else "holds"
-    expected = not broken and (verdict not in ("does not hold", "undecided") or bool(claim.falls_short))
-    if scale == "smoke" and any(finding.decision != "holds" for finding in findings):
+        if scale == "smoke":
+            continue
+        findings += found
+        departures += [f"{part.study}: {departure}" for departure in part.departures_at(scale)]
+        decisions += [_decision(finding, shorter=part.shorter_at(scale)) for finding in found]
+    all_parts = int(claim.exact is not None) + sum(part.parts for part in claim.trained)
+    parts = present - decisions.count("not run"), all_parts
+    verdict = _verdict(decisions, parts, corrected=bool(claim.errata))
+    # Parts that need a GPU or data that is not here are nobody's fault; cells that a run lacks are.
+    whole = verdict == "holds in part" and "not run" not in decisions
+    least = min(RANKS[claim.expected], RANKS[ledger.get(claim.id, claim.expected)])
+    expected = not any(FAILED in note for note in notes) and (whole or RANKS[verdict] >= least)
+    if scale == "smoke" and set(decisions) - {"holds"}:
         expected = False
-    return ClaimResult(claim, verdict, tuple(findings), seconds, tuple(notes), expected)
+    return ClaimResult(
+        claim, verdict, tuple(findings), seconds, tuple(notes), tuple(dict.fromkeys(departures)), parts, expected
+    )
+
+
+def _decision(finding: Finding, *, shorter: bool) -> Decision:
+    """What a finding decides; of training that is shorter than the paper's, it contradicts nothing."""
+    return "undecided" if shorter and finding.decision == "contradicted" else finding.decision
+
+
+def _verdict(decisions: Sequence[Decision], parts: tuple[int, int], *, corrected: bool) -> Verdict:
+    """What findings decide together."""
+    if "contradicted" in decisions:
+        return "does not hold"
+    if "undecided" in decisions:
+        return "undecided"
+    if "holds" not in decisions:
+        return "not run here" if parts[0] < parts[1] else "ran"
+    if parts[0] < parts[1]:
+        return "holds in part"
+    return "holds corrected" if corrected else "holds"
 
 
 def _time(rows: Rows) -> float:
@@ -188,18 +262,19 @@ def summary(result: ClaimResult) -> str:
         >>> from axiswise_papers._claim import within
         >>> from axiswise_papers.ledger import CLAIMS
         >>> found = (within("first", 1e-15, 1e-12), within("second", 5e-13, 1e-12))
-        >>> summary(ClaimResult(CLAIMS[0], "holds", found, 0.1, (), True))
-        'second: 5e-13, at most 1e-12 (1 more)'
+        >>> summary(ClaimResult(CLAIMS[0], "holds", found, 0.1, (), (), (1, 1), True))
+        'second: 5e-13, at most 1e-12 (of 2: 2 holds)'
     """
     if not result.findings:
         return "; ".join(result.notes)
-    shown, *_ = by_weight(result.findings)
-    more = len(result.findings) - 1
-    return f"{shown.what}: {phrase(shown)}" + (f" ({more} more)" if more else "")
+    shown, *others = by_weight(result.findings)
+    counts = Counter(finding.decision for finding in (shown, *others))
+    tally = ", ".join(f"{count} {decision}" for decision, count in counts.items())
+    return f"{shown.what}: {phrase(shown)}" + (f" (of {len(result.findings)}: {tally})" if others else "")
 
 
 def by_weight(findings: Sequence[Finding]) -> list[Finding]:
-    """Findings by importance: what is contradicted, what is undecided, intervals, then exact ones near their limit.
+    """Findings by importance: contradicted, undecided, not run, intervals, then exact ones near their limit.
 
     Example:
         >>> exact = Finding("exact", "at most 1", 0.5, math.nan, math.nan, "holds")
@@ -208,23 +283,24 @@ def by_weight(findings: Sequence[Finding]) -> list[Finding]:
         >>> [finding.what for finding in by_weight([exact, trained, unclear])]
         ['unclear', 'trained', 'exact']
     """
-    order = ("contradicted", "undecided", "holds")
+    order = ("contradicted", "undecided", "not run", "holds")
     return sorted(findings, key=lambda finding: (order.index(finding.decision), -_tightness(finding)))
 
 
 def phrase(finding: Finding) -> str:
-    """A finding's number, interval and rule.
+    """A finding's number, interval and rule, and the number of seeds where too few leave it to chance.
 
     Example:
-        >>> phrase(Finding("DtO", "below 0", -0.25, -0.5, -0.1, "holds"))
-        '−0.25 [−0.5, −0.1], below 0'
+        >>> phrase(Finding("DtO", "below 0", -0.25, -0.5, -0.1, "holds", seeds=10, needed=24))
+        '−0.25 [−0.5, −0.1], below 0; 10 seeds, 24 would do'
     """
     if math.isnan(finding.estimate):
         return finding.rule if finding.decision == "holds" else f"not so: {finding.rule}"
     number = _signed(finding.estimate)
     if not math.isnan(finding.low):
         number += f" [{_signed(finding.low)}, {_signed(finding.high)}]"
-    return f"{number}, {finding.rule}"
+    power = f"; {finding.seeds} seeds, {finding.needed:,} would do" if finding.needed > finding.seeds else ""
+    return f"{number}, {finding.rule}{power}"
 
 
 def _signed(value: float) -> str:
@@ -265,6 +341,8 @@ def write(path: str | Path, claims: Sequence[ClaimResult], about: Mapping[str, A
                     "published": each.claim.published,
                     "rule": each.claim.rule,
                     "verdict": each.verdict,
+                    "parts": list(each.parts),
+                    "departures": list(each.departures),
                     "expected": each.expected,
                     "falls_short": each.claim.falls_short,
                     "seconds": round(each.seconds, 2),
@@ -275,6 +353,12 @@ def write(path: str | Path, claims: Sequence[ClaimResult], about: Mapping[str, A
             ],
         },
     )
+
+
+def read_ledger(results: str | Path) -> dict[str, Verdict]:
+    """The committed verdicts by claim; none if there are none."""
+    path = Path(results) / VERDICTS
+    return {claim["id"]: claim["verdict"] for claim in read_json(path, FORMAT)["claims"]} if path.is_file() else {}
 
 
 def _plain(finding: Finding) -> dict[str, Any]:

@@ -77,8 +77,8 @@ def test_the_command_line_is_frozen():
         "status": ["--force", "--json", "folder"],
         "theory": ["--betas", "--dimension", "--force", "--json", "--latents", "--mixing", "--noise", "--out"],
         "verify": [
-            *("--device", "--force", "--json", "--long", "--out", "--publish", "--results", "--scale", "--workers"),
-            "claims",
+            *("--device", "--force", "--json", "--long", "--out", "--publish", "--results", "--scale"),
+            *("--seeds-from", "--train", "--workers", "claims"),
         ],
     }
 
@@ -93,6 +93,10 @@ def test_the_command_line_is_frozen():
         (["verify", "sika"], "Expected ids of claims, or of papers (sikka.terms, "),
         (["verify", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
         (["verify", "sikka", "--publish", "x"], "--publish keeps the verdicts of all claims together. Got sikka."),
+        (
+            ["verify", "--seeds-from", "9", "--publish", "x"],
+            "--publish keeps what the usual seeds give. Got --seeds-from",
+        ),
         (["gallery", "nowhere"], "Expected a folder of results with a verdicts.json"),
         (["status", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
         (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, color_dsprites, "),

@@ -116,7 +116,7 @@ def test_a_folder_without_verdicts_is_refused(tmp_path):
 
 def test_the_summary_counts_verdicts():
     claims = [{"id": "sikka.a", "verdict": "holds"}, {"id": "sikka.b", "verdict": "not run here"}]
-    assert "| sikka2019 | 2 | 1 | – | – | – | 1 |" in summary_table({"claims": claims}).splitlines()
+    assert "| sikka2019 | 2 | 1 | – | – | – | – | 1 |" in summary_table({"claims": claims}).splitlines()
 
 
 def test_the_page_of_errata_opens_with_what_they_do_not_mean():

@@ -14,10 +14,10 @@ from axiswise_papers.ledger import CLAIMS
 
 RESULTS = Path(__file__).parents[2] / "results"
 COMMITTED = {
-    f"{claim.id}, {part.study}": (part, RESULTS / (part.results or part.study.replace(".", "/")))
+    f"{claim.id}, {part.study}": (part, RESULTS / part.study.replace(".", "/"))
     for claim in CLAIMS
     for part in claim.trained
-    if (RESULTS / (part.results or part.study.replace(".", "/"))).is_dir()
+    if (RESULTS / part.study.replace(".", "/")).is_dir()
 }
 
 

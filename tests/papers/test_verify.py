@@ -1,21 +1,23 @@
 """Claims run and judged: verdicts, what cannot be run, and what is shown."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from axiswise.data import synth_linear
 from axiswise.errors import AxiswiseError, DataUnavailable
-from axiswise.evaluation import loss
+from axiswise.evaluation import loss, name_of
 from axiswise.models import linear
 from axiswise.objectives import BetaVAE
 from axiswise.population import grid
 from axiswise.records import read_json
 from axiswise.statistics import mean_interval
 from axiswise.studies import Run
-from axiswise_papers._claim import Claim, Erratum, Training, below, true, within
+from axiswise_papers._claim import Claim, Departure, Erratum, Training, below, missing, true, within
 from axiswise_papers._tables import rows_of
-from axiswise_papers._verify import select_claims, summary, verify, write
+from axiswise_papers._verify import read_ledger, select_claims, summary, verify, with_seeds_from, write
+from axiswise_papers.ledger import STUDIES as LEDGER_STUDIES
 
 WRONG = Erratum("eq 1", "minus", "plus", "1 + 1 = 2", "tests/papers/test_verify.py::test_verdicts")
 
@@ -53,6 +55,19 @@ def judge(rows):
     yield below("loss", mean_interval(values), 1e9)
 
 
+def judge_wrongly(rows):
+    yield true("x", False)
+
+
+def judge_with_a_cell_missing(rows):
+    yield from judge(rows)
+    yield missing("y")
+
+
+SHORTER = (Departure("steps", "3", "3,000"),)
+PART, UNKNOWN = "holds in part", "undecided"
+
+
 def claim(**settings) -> Claim:
     return Claim(**{"id": "p.one", "title": "t", "published": "p", "rule": "r"} | settings)
 
@@ -67,17 +82,92 @@ def only(claims, out, scale="default", **settings):
         ({"exact": lambda: [within("x", 0.0, 1.0)]}, "holds", True),
         ({"exact": lambda: [within("x", 0.0, 1.0)], "errata": (WRONG,)}, "holds corrected", True),
         ({"exact": lambda: [within("x", 2.0, 1.0)]}, "does not hold", False),
-        ({"exact": lambda: [within("x", 2.0, 1.0)], "falls_short": "too few steps"}, "does not hold", True),
+        ({"exact": lambda: [within("x", 2.0, 1.0)], "expected": "undecided"}, "does not hold", False),
+        ({"exact": lambda: [within("x", 2.0, 1.0)], "expected": "does not hold"}, "does not hold", True),
         ({"exact": lambda: [true("x", True), below("y", mean_interval([1.0]), 0.0)]}, "undecided", False),
         ({"trained": (Training("p.small", judge),)}, "holds", True),
         ({"trained": (Training("p.small", judge, gpu=True),)}, "not run here", True),
         ({"trained": (Training("p.without_data", judge),)}, "not run here", True),
         ({"trained": (Training("p.broken", judge),)}, "not run here", False),
+        ({"trained": (Training("p.small", judge, parts=4), Training("p.small", judge, gpu=True, parts=6))}, PART, True),
+        ({"trained": (Training("p.small", judge_with_a_cell_missing, parts=4),)}, PART, False),
+        ({"trained": (Training("p.small", judge_wrongly),)}, "does not hold", False),
+        ({"trained": (Training("p.small", judge_wrongly, departures=SHORTER),)}, "undecided", False),
+        (
+            {"trained": (Training("p.small", judge_wrongly, departures=SHORTER),), "expected": "undecided"},
+            UNKNOWN,
+            True,
+        ),
+        (
+            {"trained": (Training("p.small", judge, departures=SHORTER),), "exact": lambda: [true("x", False)]},
+            "does not hold",
+            False,
+        ),
     ],
 )
 def test_verdicts(settings, verdict, expected, tmp_path):
     (judged,) = only([claim(**settings)], tmp_path)
     assert (judged.verdict, judged.expected) == (verdict, expected)
+
+
+def test_a_verdict_says_which_parts_it_is_of_and_how_the_setting_differs(tmp_path):
+    parts = (
+        Training("p.small", judge_with_a_cell_missing, parts=4, departures=SHORTER),
+        Training("p.without_data", judge, parts=6),
+    )
+    (judged,) = only([claim(trained=parts)], tmp_path)
+    assert judged.words == "holds in part (3 of 10)"
+    assert judged.departures == ("p.small: steps 3 (paper: 3,000)",)
+    (judged,) = only([claim(trained=parts[:1])], tmp_path / "paper", "paper")
+    assert judged.departures == ()
+
+
+def test_the_ledger_excuses_what_it_already_says_and_no_less(tmp_path):
+    wrong, unclear = (claim(id=f"p.{name}", exact=lambda decided=decided: [decided]) for name, decided in FINDINGS)
+    for known, expected in (("does not hold", [True, True]), ("undecided", [False, True]), ("holds", [False, False])):
+        judged = only([wrong, unclear], tmp_path, ledger={"p.wrong": known, "p.unclear": known})
+        assert [each.expected for each in judged] == expected
+    write(tmp_path / "verdicts.json", judged, {})
+    assert read_ledger(tmp_path) == {"p.wrong": "does not hold", "p.unclear": "undecided"}
+    assert read_ledger(tmp_path / "nowhere") == {}
+
+
+FINDINGS = (("wrong", true("x", False)), ("unclear", below("y", mean_interval([1.0]), 0.0)))
+
+
+def test_seeds_may_be_others_and_nothing_else(tmp_path):
+    part = Training("p.small", judge)
+    only([claim(trained=(part,))], tmp_path / "first")
+    only([claim(trained=(part,))], tmp_path / "other", seeds_from=1000)
+    seeds = [
+        {row["seed"] for rows in rows_of(tmp_path / folder / "p.small").values() for row in rows}
+        for folder in ("first", "other")
+    ]
+    assert seeds == [{0, 1, 2}, {1000, 1001, 1002}]
+
+
+@pytest.mark.parametrize("name", LEDGER_STUDIES)
+def test_every_study_takes_other_seeds(name):
+    usual, other = LEDGER_STUDIES[name]("default"), with_seeds_from(LEDGER_STUDIES[name], 10_000)("default")
+    for before, after in zip(usual, other, strict=True):
+        assert (before.name, before.held_out) == (after.name, after.held_out)
+        assert [name_of(measure) for measure in before.measures] == [name_of(measure) for measure in after.measures]
+        for one, moved in zip(before.members, after.members, strict=True):
+            assert moved == replace(one, seed=one.seed + 10_000)
+    pools = [{member.seed for run in runs for member in run.members} for runs in (usual, other)]
+    assert not pools[0] & pools[1]
+
+
+def test_committed_records_may_be_judged_without_training(tmp_path):
+    here = Training("p.small", judge)
+    (judged,) = only([claim(trained=(here,))], tmp_path / "again", train=False, results=tmp_path)
+    assert (judged.verdict, judged.notes) == ("not run here", ("p.small: has no committed records",))
+    only([claim(trained=(here,))], tmp_path / "runs")
+    (tmp_path / "p").mkdir()
+    (tmp_path / "runs" / "p.small").rename(tmp_path / "p" / "small")
+    (judged,) = only([claim(trained=(here,))], tmp_path / "again", train=False, results=tmp_path)
+    assert judged.verdict == "holds"
+    assert not (tmp_path / "again").exists()
 
 
 def test_what_was_not_run_is_said(tmp_path):
@@ -96,7 +186,7 @@ def test_a_claim_of_a_gpu_is_judged_by_committed_records(tmp_path):
     kept = tmp_path / "results" / "p" / "small"
     kept.parent.mkdir(parents=True)
     (tmp_path / "runs" / "p.small").rename(kept)
-    part = Training("p.small", judge, gpu=True, results="p/small")
+    part = Training("p.small", judge, gpu=True)
     (judged,) = only([claim(trained=(part,))], tmp_path / "again", results=tmp_path / "results")
     assert judged.verdict == "holds"
     assert judged.notes[0].endswith("made on cpu")
@@ -147,7 +237,7 @@ def test_a_summary_shows_what_fails_first(tmp_path):
 def test_verdicts_are_written_as_json(tmp_path):
     judged = only([claim(exact=lambda: [true("x", True)])], tmp_path)
     write(tmp_path / "verdicts.json", judged, {"command": "axiswise verify", "scale": "default", "device": "cpu"})
-    held = read_json(tmp_path / "verdicts.json", "axiswise-verdicts-1")
+    held = read_json(tmp_path / "verdicts.json", "axiswise-verdicts-2")
     (one,) = held["claims"]
     assert (one["id"], one["verdict"], one["findings"][0]["estimate"]) == ("p.one", "holds", None)
     json.dumps(held, allow_nan=False)

@@ -14,14 +14,14 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from axiswise.geometry import haar_chance
 from axiswise.report.figures import ACCENT, INK, KEY, MUTED, SEQUENCE, WIDTH, Plane, latent_planes, picture
 from axiswise.statistics import mean_interval
-from axiswise_papers._claim import Rows
+from axiswise_papers._claim import Printed, Rows
+from axiswise_papers._gallery import SQUARES
 from axiswise_papers._tables import codes_of, drawing, read_study, values
 from axiswise_papers.rolinek2019.claims import FACTORS, MIDDLE, correlation, distances_and_scores
 from axiswise_papers.rolinek2019.studies import COLUMNS, RATIOS, THRESHOLDS
 from axiswise_papers.rolinek2019.tables import (
     NAMES,
     TASKS,
-    Printed,
     by_beta,
     document,
     measured,
@@ -30,7 +30,6 @@ from axiswise_papers.rolinek2019.tables import (
 )
 
 QUANTITIES = {"dto": "DtO ↓", "disentanglement": "Disent. ↑"}
-SQUARES = 6  # of each ratio in Figure S5; the paper shows four
 PRINTED_MARK = {"fmt": "s", "color": MUTED, "markersize": 4}
 MEASURED_MARK = {"fmt": "o", "color": ACCENT, "markersize": 4}
 

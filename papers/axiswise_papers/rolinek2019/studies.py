@@ -192,7 +192,9 @@ def table_s4(scale: Scale) -> list[Run]:
     Command: ``axiswise run rolinek2019.table_s4``. Cost: a minute on two cores. At ``--scale paper`` (β = 1e-4, Adam
     1e-3, 600 epochs) 375,000 steps for each ratio, hours.
 
-    The default raises β to 1e-2, at which alignment takes ten thousand steps instead of hundreds of thousands.
+    The default raises β to 1e-2, at which alignment takes ten thousand steps instead of hundreds of thousands. DtO at
+    ratio 1.2 less that at 1.0 was −.17 [−.37, .03] of twenty seeds and −.12 [−.21, −.02] of eighty, an effect that 139
+    tell nine times in ten.
     """
     beta, steps, rate = {
         "smoke": (1e-2, 100, 0.1),
@@ -205,7 +207,7 @@ def table_s4(scale: Scale) -> list[Run]:
         optimizer=Adam(lr=rate if scale == "paper" else Cosine(rate, 0.0, steps)),
         batch=BATCH,
         steps=steps,
-        seed=range(2 if scale == "smoke" else 20),
+        seed=range(2 if scale == "smoke" else 160),
     )
     return [
         Run(

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from axiswise_papers._claim import Rows
+import numpy as np
+
+from axiswise_papers._claim import Printed, Rows
 from axiswise_papers._tables import read_published, values
 
 TASKS = {
@@ -24,23 +26,7 @@ NAMES = {
     "random": "random decoder",
     "ten-latents": "10 latents",
 }
-ROUNDING = {"disentanglement": 0.005, "dto": 0.005, "polarization": 0.0005}  # half of the last digit that is printed
-
-
-class Printed(NamedTuple):
-    """One cell of a published table."""
-
-    place: str
-    task: str
-    column: str
-    quantity: str
-    mean: float
-    deviation: float = 0.0
-
-    def __str__(self) -> str:
-        if self.quantity == "polarization":
-            return f"{self.mean:.1%} ({self.place})"
-        return f"{self.mean:.2f} ± {self.deviation:.2f} ({self.place})"
+SEEDS = 10  # restarts behind a printed ±, of which the paper gives no number: as many as ours
 
 
 @cache
@@ -61,10 +47,14 @@ def published() -> dict[tuple[str, str, str], Printed]:
         >>> str(published()["linear", "autoencoder", "dto"])
         '0.33 ± 0.18 (Table 2, Synth. Lin.)'
     """
-    cells = [Printed(**cell) for cell in document()["cell"]]
-    found = {(cell.task, cell.column, cell.quantity): cell for cell in cells}
+    found = {(cell["task"], cell["column"], cell["quantity"]): _printed(cell) for cell in document()["cell"]}
     bent = {key: cell for key, cell in found.items() if key[0] == "non-linear"}
     return found | {("gently-bent", column, quantity): cell for (_, column, quantity), cell in bent.items()}
+
+
+def _printed(cell: Mapping[str, Any]) -> Printed:
+    rounding = 0.0005 if cell["quantity"] == "polarization" else 0.005
+    return Printed(cell["place"], cell["mean"], cell.get("deviation"), SEEDS, rounding)
 
 
 def distances(rows: Rows, run: str) -> dict[int, float]:
@@ -90,6 +80,30 @@ def measured(rows: Rows, run: str, quantity: str) -> dict[int, float]:
         found = values(rows, run, "polarization(active_below=0.8)")
         return found or values(rows, run, "polarization")
     return values(rows, run, quantity)
+
+
+def shares_of_training(rows: Rows, run: str, batches: int, *, tolerance: float = 0.03) -> list[float]:
+    """The shares of Table 1 had training ended after so many batches: the rate is constant, so that it is the same.
+
+    Arguments:
+        rows: Rows by run.
+        run: Name of the run, with ΔKL at every recorded step.
+        batches: After how many.
+        tolerance: ΔKL below which training counts as polarized.
+
+    Example:
+        >>> detail = {"delta": [0.5, 0.01, 0.5, 0.01, 0.01]}
+        >>> rows = {"a": [{"measure": "polarization(active_below=0.8)", "steps": 400, "detail": detail}]}
+        >>> [shares_of_training(rows, "a", batches) for batches in (100, 400)]
+        [[0.5], [0.4]]
+    """
+    found = []
+    for row in rows.get(run, ()):
+        if row["measure"] == "polarization(active_below=0.8)" and row["detail"].get("delta"):
+            delta = np.array(row["detail"]["delta"], dtype=float)
+            kept = delta[: 1 + round(batches / row["steps"] * (len(delta) - 1))]
+            found.append(float(np.minimum.accumulate((kept < tolerance)[::-1]).mean()))
+    return found
 
 
 def by_beta(rows: Sequence[Mapping[str, Any]]) -> dict[float, list[Mapping[str, Any]]]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from axiswise.statistics import Interval, compare, mean_interval
-from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, below
+from axiswise_papers._claim import OURS, Claim, Departure, Erratum, Finding, Rows, Training, above, below
 from axiswise_papers._tables import by_settings, combined, difference, read_published
 from axiswise_papers.sikka2019 import exact
 from axiswise_papers.sikka2019.studies import CURVE_BETAS, MIXTURE_BETAS, MOTION_BETAS
@@ -237,6 +237,13 @@ def _between(low: float, high: float) -> str:
 
 _PROPOSITIONS = "sikka2019.propositions"
 
+_IMAGES = (
+    Departure("batch", "100", "not given", lasting=True),
+    Departure("likelihood", "Gaussian of variance 1", "not given", lasting=True),
+    Departure("β", "a grid of ours", "a curve without numbers", lasting=True),
+    Departure("data", "a 3 on 48 × 48 pixels", "a digit on a blank canvas", lasting=True),
+)
+
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="sikka.terms",
@@ -257,7 +264,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"its mean slope lies between −KL at either, and L* is within {SHORT} nats of the closed form, at every β"
         ),
         exact=exact.prop1,
-        trained=(Training(_PROPOSITIONS, prop1, runs=("linear",)),),
+        trained=(Training(_PROPOSITIONS, prop1, runs=("linear",), departures=(OURS,)),),
     ),
     Claim(
         id="sikka.prop2",
@@ -268,7 +275,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"{OFF} nats of the closed form, at every β"
         ),
         exact=exact.prop2,
-        trained=(Training(_PROPOSITIONS, prop2, runs=("linear",)),),
+        trained=(Training(_PROPOSITIONS, prop2, runs=("linear",), departures=(OURS,)),),
     ),
     Claim(
         id="sikka.prop3",
@@ -279,7 +286,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"seed) and is within {OFF} nats of the closed form, at every β"
         ),
         exact=exact.prop3,
-        trained=(Training(_PROPOSITIONS, prop3, runs=("linear",)),),
+        trained=(Training(_PROPOSITIONS, prop3, runs=("linear",), departures=(OURS,)),),
     ),
     Claim(
         id="sikka.prop4",
@@ -317,7 +324,7 @@ CLAIMS: tuple[Claim, ...] = (
             "likewise if D = A; TIE at β = 3 is below that at 1 if D = ½ A or 2 A"
         ),
         exact=exact.fixed_decoder,
-        trained=(Training("sikka2019.fixed_decoder", fixed_decoder, runs=("decoder",)),),
+        trained=(Training("sikka2019.fixed_decoder", fixed_decoder, runs=("decoder",), departures=(OURS,)),),
         errata=(
             Erratum(
                 place="section IV-A, last sentence",
@@ -381,7 +388,7 @@ CLAIMS: tuple[Claim, ...] = (
             "between neighbouring β, and TIE at β = 1 is below that at both ends of the grid (paired by seed)"
         ),
         exact=exact.fig1,
-        trained=(Training("sikka2019.figure_1", fig1, runs=("curves",)),),
+        trained=(Training("sikka2019.figure_1", fig1, runs=("curves",), departures=(OURS,)),),
         errata=(
             Erratum(
                 place="section IV-B and Fig. 1 (B)",
@@ -405,7 +412,7 @@ CLAIMS: tuple[Claim, ...] = (
             "by initialisation); mean TIE at the inner β that half of the initialisations choose is below that at both "
             "ends for the other half"
         ),
-        trained=(Training("sikka2019.figure_2", fig2, runs=("mixture",), gpu=True),),
+        trained=(Training("sikka2019.figure_2", fig2, runs=("mixture",), gpu=True, departures=_IMAGES[:3]),),
     ),
     Claim(
         id="sikka.fig3",
@@ -416,6 +423,6 @@ CLAIMS: tuple[Claim, ...] = (
             f"both latents in half of them, motions are on average less than {ORTHOGONAL:g}° off a right angle, and "
             "less than at the smallest β"
         ),
-        trained=(Training("sikka2019.figure_3", fig3, runs=("motion",), gpu=True),),
+        trained=(Training("sikka2019.figure_3", fig3, runs=("motion",), gpu=True, departures=_IMAGES),),
     ),
 )

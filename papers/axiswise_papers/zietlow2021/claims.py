@@ -1,19 +1,34 @@
 """The claims of zietlow2021, and how each is judged.
 
 The rules were fixed before the first run at the default scale, except that of the small attack, whose setting was found
-with other seeds before, and that of Figure 1: about eight settings of its data were tried on other seeds, and a rule on
-angles to the local directions, which are arbitrary where a decoder is flat, was dropped when a pilot failed it. Groups
-of seeds are independent: differences have Welch's interval. Images that are changed are judged only where the change
-depends on the factors: one that is the same for all images is no test of the paper.
+with other seeds before, and that of Figure 1: about eight settings of its data were tried on other seeds. Its rule on
+angles to the local directions, which are arbitrary where a decoder is flat, failed in a pilot; it stands beside the one
+that replaced it. Groups of seeds are independent: differences have Welch's interval. Images that are changed are judged
+only where the change depends on the factors: one that is the same for all images is no test of the paper.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
 from typing import Any
+
+import numpy as np
 
 from axiswise.attack import VARIANTS
 from axiswise.statistics import Interval, compare, mean_interval
-from axiswise_papers._claim import Claim, Erratum, Finding, Rows, Training, above, agrees, below
+from axiswise_papers._claim import (
+    OURS,
+    Claim,
+    Departure,
+    Erratum,
+    Finding,
+    Rows,
+    Training,
+    above,
+    agrees,
+    below,
+    missing,
+)
 from axiswise_papers._tables import column, difference, values
 from axiswise_papers.zietlow2021 import exact
 from axiswise_papers.zietlow2021.tables import (
@@ -34,9 +49,11 @@ NOT_NEGLIGIBLE = 0.1  # by which E μ² alone misses 1 where σ² is not small: 
 FOLLOWED = 5.0  # degrees between the latents of a linear VAE and the global directions
 MATCHED = 0.99  # correlation of two encodings that "match remarkably well"
 CONSTANT = 0.01  # share of a change that must depend on the factors
+LOST = 0.02  # of the accuracy of a classifier, that still counts as preserved
 MARGIN = 0.05  # that PCL may drop and still count as unaffected: less than any VAE is printed to drop
 HALF = 0.5
-UNIFORM = 2.5  # mean distance of two hues drawn at random from ten on a circle
+BY_CHANCE = 0.05  # that hues cut at random are as near to each other
+HUES = 10
 MAIN = {"beta-vae": "beta", "factor-vae": "gamma", "beta-tcvae": "beta", "slow-vae": "beta"}
 TESTS = "tests/papers/zietlow2021/test_errata.py"
 
@@ -68,6 +85,13 @@ def fig1(rows: Rows) -> Iterator[Finding]:
         MATCHED,
         published="matches remarkably well (Fig. 1)",
     )
+    near, far = (values(rows, bent, measure, field) for field in (None, "to_global"))
+    yield below(
+        "non-linear VAEs: degrees to the local directions less those to the global ones (which failed in a pilot)",
+        difference(near, far),
+        0.0,
+        published="picks up the alignment of the local structure (Fig. 1)",
+    )
     level, principal = (values(rows, bent, "embedding", field) for field in ("level", None))
     yield above(
         "non-linear VAEs: correlation with coordinates along and across stripes less that with PCA",
@@ -78,19 +102,41 @@ def fig1(rows: Rows) -> Iterator[Finding]:
 
 
 def manipulate(rows: Rows) -> Iterator[Finding]:
-    """MIG of β-VAEs falls by half or more on changed images, and further than on noisy ones."""
+    """MIG of β-VAEs falls on changed images; where noise is said to do little, further than on noisy ones."""
     words, arm = dataset_words(rows), "beta-vae"
     yield _is_a_test(rows)
     if not _tests(rows):
         return
-    original, changed, noise = (column(rows, f"{arm}/{variant}", "mig") for variant in VARIANTS)
+    original, changed, noisy = (column(rows, f"{arm}/{variant}", "mig") for variant in VARIANTS)
     drop = compare(original, changed).difference
     yield above(
-        f"{words}: MIG of β-VAEs on original less that on changed images", drop, 0.0, published=_printed(rows, arm)
+        f"{words}: MIG of β-VAEs on original ({_mean(original)}) less that on changed images ({_mean(changed)})",
+        drop,
+        0.0,
+        published=_printed(rows, arm),
     )
-    yield _halved(f"{words}: MIG on changed images, {_mean(original)} on original ones", original, changed)
-    less = compare(changed, noise).difference
-    yield below(f"{words}: MIG on changed less that on noisy images, {_mean(noise)}", less, 0.0)
+    if dataset_of(rows) != "dsprites":  # on which "the impact is noticeable" (section 5.2)
+        less = compare(changed, noisy).difference
+        yield below(f"{words}: MIG on changed less that on noisy images ({_mean(noisy)})", less, 0.0)
+
+
+def preserved(rows: Rows) -> Iterator[Finding]:
+    """Accuracy of classifiers of each factor on changed images, less on original ones, with that on noisy ones."""
+    for group in sorted({run.partition("/")[0] for run in rows}) or ["small"]:
+        runs = {end: f"{group}/{end}" for end in VARIANTS}
+        names = next((row["factors"] for row in rows.get(runs["original"], ())), ["factor"])
+        for place, name in enumerate(names):
+            original, changed, noisy = (
+                values(rows, run, "factor_accuracy", "accuracy", place=place) for run in runs.values()
+            )
+            shown = f"{_mean(list(original.values()))} on original images, {_mean(list(noisy.values()))} under noise"
+            what = f"{group}, {name}: accuracy on changed images less that on original ones ({shown})"
+            yield above(what, difference(changed, original), -LOST, published="perfectly preserved (abstract)")
+
+
+def fig4(rows: Rows) -> Iterator[Finding]:
+    """The change of Figure 4 differs from image to image; the gallery draws it."""
+    yield _is_a_test(rows)
 
 
 def noise(rows: Rows) -> Iterator[Finding]:
@@ -99,11 +145,11 @@ def noise(rows: Rows) -> Iterator[Finding]:
     for arm in VARIATIONAL:
         original, noisy, changed = (column(rows, f"{arm}/{end}", "mig") for end in ("original", "noise", "changed"))
         if not original or not noisy:
-            yield _not_run(rows, arm, ("original", "noise"))
+            yield from _not_run(rows, arm, ("original", "noise"))
             continue
         drop, printed = compare(original, noisy).difference, printed_drop(dataset, arm, "mig", "noise")
         what, place = f"{words}, {ARMS[arm]}: MIG on original less that on noisy images", _printed(rows, arm, "noise")
-        if printed is not None and printed.significant:
+        if printed is not None and printed.difference.low > 0:
             yield above(what, drop, 0.0, published=place)
         else:
             yield below(f"{what}, {_mean(original)}", drop, HALF * mean_interval(original).estimate, published=place)
@@ -113,25 +159,15 @@ def noise(rows: Rows) -> Iterator[Finding]:
 
 
 def models(rows: Rows) -> Iterator[Finding]:
-    """Six objectives with the printed weights and a latent for each factor; all but AE do better than chance."""
-    words, dataset = dataset_words(rows), dataset_of(rows)
+    """All objectives but the autoencoder, which is aligned at random, do better than it on the original images."""
     baseline = column(rows, "autoencoder/original", "mig")
     for arm in ARMS:
-        found = rows.get(f"{arm}/original", ())
+        found = column(rows, f"{arm}/original", "mig")
         if not found:
-            yield _not_run(rows, arm, ("original",))
-            continue
-        latents = {(row["latents"], len(row["factors"])) for row in found}
-        yield _so(f"{words}, {ARMS[arm]}: as many latents as factors", all(a == b for a, b in latents))
-        printed = document()["weights"].get(dataset, {}).get(arm)
-        if printed is not None:
-            weights = {row["hyperparameters"].get(MAIN[arm]) for row in found}
-            yield _so(f"{words}, {ARMS[arm]}: {MAIN[arm]} is {printed:g}", weights == {printed}, "Table 2")
-        if arm == "autoencoder":
-            continue
-        more = compare(column(rows, f"{arm}/original", "mig"), baseline).difference
-        place = _printed(rows, arm, "original")
-        yield above(f"{words}, {ARMS[arm]}: MIG on the original less that of AE", more, 0.0, published=place)
+            yield from _not_run(rows, arm, ("original",))
+        elif arm != "autoencoder":
+            what = f"{dataset_words(rows)}, {ARMS[arm]}: MIG on the original less that of AE"
+            yield above(what, compare(found, baseline).difference, 0.0, published=_printed(rows, arm, "original"))
 
 
 def table1(rows: Rows) -> Iterator[Finding]:
@@ -155,7 +191,7 @@ def fig5(rows: Rows) -> Iterator[Finding]:
         return
     for arm in MAIN:
         if not {f"{arm}/original", f"{arm}/changed"} <= rows.keys():
-            yield _not_run(rows, arm, ("original", "changed"))
+            yield from _not_run(rows, arm, ("original", "changed"))
             continue
         for score, name in SCORES.items():
             original, changed = (by_weight(rows[f"{arm}/{end}"], MAIN[arm], score) for end in ("original", "changed"))
@@ -192,9 +228,15 @@ def fig10(rows: Rows) -> Iterator[Finding]:
     yield above(f"entangled β-VAEs: {what}", mean_interval(first), 0.0, published="angle and radius (Fig. 11)")
     yield below(f"disentangled β-VAEs: {what}", mean_interval(last), 0.0, published="separately (Fig. 10)")
     cuts = [cut(row["detail"]["hues"]) for row in disentangled if (row.get("detail") or {}).get("hues")]
-    apart = mean_interval(apart_on_a_circle(cuts))
-    yield below(
-        "disentangled β-VAEs: hues between where the circle is cut", apart, UNIFORM, published="in the same way (C.2)"
+    chance = as_near_by_chance(cuts)
+    yield Finding(
+        f"disentangled β-VAEs: chance that {len(cuts)} circles of hues, cut at random, are cut as near to each other",
+        f"below {BY_CHANCE:g}",
+        chance,
+        math.nan,
+        math.nan,
+        "holds" if chance < BY_CHANCE else "undecided",
+        "in the same way (C.2)",
     )
 
 
@@ -228,42 +270,41 @@ def cut(hues: Sequence[float]) -> float:
     return jumps.index(max(jumps)) + 0.5
 
 
-def apart_on_a_circle(places: Sequence[float], size: int = 10) -> list[float]:
-    """The mean distance of each place from the others, around a circle; none of fewer than two.
+def as_near_by_chance(places: Sequence[float], size: int = HUES) -> float:
+    """The share of all ways to place as many points on a circle that have no larger sum of distances; NaN of one.
+
+    Distances between the same few points depend on each other, so that all ways are counted.
 
     Example:
-        >>> apart_on_a_circle([0.5, 9.5, 0.5])
-        [0.5, 1.0, 0.5]
+        >>> as_near_by_chance([0.5, 0.5, 0.5]), as_near_by_chance([0.5, 5.5])
+        (0.01, 1.0)
     """
-
-    def distance(one: float, other: float) -> float:
-        return min((one - other) % size, (other - one) % size)
-
     if len(places) < 2:
-        return []
-    return [
-        sum(distance(one, other) for number, other in enumerate(places) if number != own) / (len(places) - 1)
-        for own, one in enumerate(places)
-    ]
+        return math.nan
+    around = np.arange(size)
+    distance = np.minimum(around, size - around)
+    # The first point may be anywhere: the others are placed around it.
+    ways = np.array(list(product(range(size), repeat=len(places) - 1)))
+    own = np.round(np.array([place - places[0] for place in places[1:]])).astype(int)
+
+    def spread(rest: np.ndarray) -> np.ndarray:
+        points = np.concatenate([np.zeros((len(rest), 1), int), rest], 1)
+        pairs = np.array(list(combinations(range(len(places)), 2)))
+        return distance[(points[:, pairs[:, 0]] - points[:, pairs[:, 1]]) % size].sum(-1)
+
+    return float((spread(ways) <= spread(own[None])).mean())
 
 
 def _table(rows: Rows, score: str) -> Iterator[Finding]:
     words, dataset, tested = dataset_words(rows), dataset_of(rows), _tests(rows)
     for arm in ARMS:
-        printed = [variant for variant in VARIANTS if (dataset, arm, score, variant) in published()]
-        missing = [variant for variant in printed if not column(rows, f"{arm}/{variant}", score)]
-        if missing:
-            yield _not_run(rows, arm, missing, score)
-        for variant in printed:
-            if variant not in missing and (variant != "changed" or tested):
-                cell = published()[dataset, arm, score, variant]
-                yield agrees(
-                    f"{words}, {ARMS[arm]}: {SCORES[score]}, {variant}",
-                    mean_interval(column(rows, f"{arm}/{variant}", score)),
-                    cell.mean,
-                    cell.deviation,
-                    published=str(cell),
-                )
+        for variant in VARIANTS:
+            cell = published().get((dataset, arm, score, variant))
+            found = column(rows, f"{arm}/{variant}", score)
+            if cell and not found:
+                yield from _not_run(rows, arm, (variant,), score)
+            elif cell and (variant != "changed" or tested):
+                yield agrees(f"{words}, {ARMS[arm]}: {SCORES[score]}, {variant}", found, cell)
         original, changed = (column(rows, f"{arm}/{variant}", score) for variant in ("original", "changed"))
         if not original or not changed or not tested or arm == "autoencoder":
             continue
@@ -272,10 +313,8 @@ def _table(rows: Rows, score: str) -> Iterator[Finding]:
         place = _printed(rows, arm, "changed", score)
         if arm == "pcl":
             yield below(what, drop, MARGIN, published=place)
-        elif theirs is None or theirs.significant:
+        elif theirs is None or theirs.difference.low > 0:  # that of others is not known from what is printed
             yield above(what, drop, 0.0, published=place)
-        else:
-            yield agrees(what, drop, theirs.difference, theirs.half, published=f"{place}, p = {theirs.p:.2f}")
 
 
 def _tests(rows: Rows) -> bool:
@@ -296,31 +335,12 @@ def _is_a_test(rows: Rows) -> Finding:
     return Finding(what, f"above {CONSTANT:g}", share.estimate, share.low, share.high, decision)
 
 
-def _not_run(rows: Rows, arm: str, variants: Sequence[str], score: str = "mig") -> Finding:
-    """What is not among the records, as a finding that decides nothing."""
-    missing = [variant for variant in variants if not column(rows, f"{arm}/{variant}", score)]
-    what = f"{dataset_words(rows)}, {ARMS[arm]}: {SCORES[score]}, {', '.join(missing)}"
-    return Finding(
-        what, "is measured", math.nan, math.nan, math.nan, "undecided", _printed(rows, arm, missing[-1], score)
-    )
-
-
-def _halved(what: str, original: Sequence[float], changed: Sequence[float]) -> Finding:
-    """That a mean is at most half of another, and their intervals do not overlap."""
-    first, second = mean_interval(original), mean_interval(changed)
-    missing = math.isnan(first.low) or math.isnan(second.low) or first.left_out or second.left_out
-    if not missing and second.estimate <= HALF * first.estimate and second.high < first.low:
-        decision = "holds"
-    elif not missing and second.low > HALF * first.estimate:
-        decision = "contradicted"
-    else:
-        decision = "undecided"
-    return Finding(what, "at most half, intervals apart", second.estimate, second.low, second.high, decision)
-
-
-def _so(what: str, holds: bool, published: str = "") -> Finding:
-    decision = "holds" if holds else "contradicted"
-    return Finding(what, "in every member", math.nan, math.nan, math.nan, decision, published)
+def _not_run(rows: Rows, arm: str, variants: Sequence[str], score: str = "mig") -> Iterator[Finding]:
+    """What is not among the records."""
+    for variant in variants:
+        if not column(rows, f"{arm}/{variant}", score):
+            what = f"{dataset_words(rows)}, {ARMS[arm]}: {SCORES[score]}, {variant}"
+            yield missing(what, _printed(rows, arm, variant, score))
 
 
 def _worst(what: str, intervals: Mapping[float, Interval], bound: float, published: str) -> Finding:
@@ -361,7 +381,27 @@ def _all(rows: Rows) -> Iterator[Mapping[str, Any]]:
     return (row for found in rows.values() for row in found)
 
 
-_SPRITES, _SHAPES, _RESULTS = "zietlow2021.table_1", "zietlow2021.table_1_shapes3d", "zietlow2021/table_1"
+_SPRITES, _SHAPES = "zietlow2021.table_1", "zietlow2021.table_1_shapes3d"
+_STEPS = Departure("steps", "50,000", "not given; 300,000 in the reference study")
+_NETWORK = Departure("network", "kernels of 4 in all layers", "of 2 in the encoder's third and fourth", lasting=True)
+_TRANSITIONS = Departure("transitions", "Laplace of rate 1, for SlowVAE and PCL", "not given", lasting=True)
+_TABLE = (_STEPS, _NETWORK, _TRANSITIONS)
+_TABLE_SPRITES = (
+    *_TABLE,
+    Departure("change", "follows a latent of the entangled member, rate 0.001", "learned whole, 0.0001", lasting=True),
+)
+_RENDERED = Departure("data", "rendered images, where the original file is not", "Shapes3D", lasting=True)
+_CHANGE_STEPS = Departure("change", "10,000 steps", "not given")
+_TABLE_SHAPES = (*_TABLE, _RENDERED, _CHANGE_STEPS)
+_SMALL = (
+    Departure("data", "soft discs of 16 × 16 pixels, ε = 0.15", "dSprites and Shapes3D", lasting=True),
+    Departure("network", "two layers of 64 hyperbolic tangents", "convolutional", lasting=True),
+    Departure("β", "0.25", "8 and 32", lasting=True),
+    Departure("steps", "2,500", "not given; 300,000 in the reference study"),
+    Departure("rate", "0.003, cosine to 0", "0.0001", lasting=True),
+    Departure("change", "1,500 steps, rate 0.001", "not given, 0.0001"),
+)
+_PROBE = (OURS, _SMALL[0])
 _SHORTER = "Members have 50,000 of 300,000 steps"
 _FOLLOWS = "the change follows a latent of the entangled member: the printed way ended in one picture for all images"
 _PCL = "which may be its transitions, as the paper does not give them, or its steps"
@@ -378,7 +418,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"E μ² alone misses 1 by more than {NOT_NEGLIGIBLE}"
         ),
         exact=exact.thm1,
-        trained=(Training("zietlow2021.theorem_1", thm1),),
+        trained=(Training("zietlow2021.theorem_1", thm1, departures=(OURS,)),),
         errata=(
             Erratum(
                 place="Theorem 1, problem (6–7)",
@@ -425,16 +465,26 @@ CLAIMS: tuple[Claim, ...] = (
         published="a picture: linear VAEs match PCA remarkably well, non-linear ones follow local axes (Fig. 1)",
         rule=(
             f"linear VAEs are within {FOLLOWED:g}° of the global directions, and their encoding correlates above "
-            f"{MATCHED} with that of PCA; that of non-linear ones is more like the coordinates along and across "
-            "stripes, the local directions, than like that of PCA"
+            f"{MATCHED} with that of PCA; columns of non-linear decoders are nearer to the local directions than to "
+            "the global ones (a rule that a pilot failed), and their encoding is more like the coordinates along and "
+            "across stripes, the local directions, than like that of PCA (which replaced it)"
         ),
-        trained=(Training("zietlow2021.figure_1", fig1),),
+        trained=(
+            Training(
+                "zietlow2021.figure_1",
+                fig1,
+                departures=(OURS, Departure("data", "stripes of ours", "not defined", lasting=True)),
+            ),
+        ),
     ),
     Claim(
         id="zietlow.order",
         title="Latents are ranked by ascending mean posterior variance",
         published="eqs 13 and 14",
-        rule="the order is that of choosing the least of those left, without exception",
+        rule=(
+            "latents of an optimal linear VAE, shuffled, come in the order of the variances that they explain, as "
+            "singular values give them; reversed they do not"
+        ),
         exact=exact.order,
     ),
     Claim(
@@ -442,13 +492,15 @@ CLAIMS: tuple[Claim, ...] = (
         title="A small change that depends on the factors alone makes β-VAEs entangle",
         published="MIG .23 → .07 on dSprites at ε = 0.1, .60 → .09 on Shapes3D at 0.175 (section 4.4, Table 1)",
         rule=(
-            "the change depends on the factors; MIG on original less that on changed images is above 0 (Welch), the "
-            "mean falls to half or less with intervals that do not overlap, and changed less noisy is below 0"
+            "the change depends on the factors; MIG on original less that on changed images is above 0 (Welch); but on "
+            "dSprites, where the paper finds the impact of noise noticeable, changed less noisy is below 0. Earlier "
+            "rules asked for more than is printed: half of MIG, and less than under noise on dSprites, too (printed "
+            ".07 ± .09 against .14 ± .07, p = .07), which ten seeds did not decide, −.005 [−.039, .029]"
         ),
         trained=(
-            Training("zietlow2021.small_attack", manipulate),
-            Training(_SPRITES, manipulate, runs=("beta-vae",), gpu=True, results=_RESULTS),
-            Training(_SHAPES, manipulate, runs=("beta-vae",), gpu=True),
+            Training("zietlow2021.small_attack", manipulate, departures=_SMALL),
+            Training(_SPRITES, manipulate, runs=("beta-vae",), gpu=True, departures=_TABLE_SPRITES),
+            Training(_SHAPES, manipulate, runs=("beta-vae",), gpu=True, departures=_TABLE_SHAPES),
         ),
         errata=(
             Erratum(
@@ -459,9 +511,34 @@ CLAIMS: tuple[Claim, ...] = (
                 test=f"{TESTS}::test_the_printed_reflection_undoes_the_change",
             ),
         ),
-        falls_short=(
-            "The small attack holds. On dSprites MIG falls by more than half, as printed, but under noise as much "
-            f"(printed .23 → .14). {_SHORTER}, and {_FOLLOWS}."
+    ),
+    Claim(
+        id="zietlow.preserved",
+        title="The change leaves every factor in the images",
+        published="(i) the generative factors are perfectly preserved (abstract, section 1); no numbers",
+        rule=(
+            "for every factor, the accuracy of a classifier that is trained on changed images, on others that it has "
+            f"not seen, less that of one trained on original images is above −{LOST}, paired by seed; noise beside it. "
+            "Small discs: a first run, of 3,000 steps, failed it at places down, −.054 [−.062, −.046]; now 10,000"
+        ),
+        trained=(
+            Training("zietlow2021.preserved", preserved, departures=_PROBE),
+            Training("zietlow2021.preserved_images", preserved, gpu=True, parts=2, departures=(OURS, _RENDERED)),
+        ),
+    ),
+    Claim(
+        id="zietlow.fig4",
+        title="Each image changes mildly: original, change and changed image side by side",
+        published="pictures of dSprites and Shapes3D (Fig. 4); changes of at most ε = 0.1 and 0.175 (section 5.2)",
+        rule=(
+            "exact: the change learned for dSprites is at most 1 before it is multiplied by ε, and a share of it "
+            "above .1 differs between images; a share above .01 of the changes that members trained on. The gallery "
+            "draws them"
+        ),
+        exact=exact.fig4,
+        trained=(
+            Training(_SPRITES, fig4, runs=("beta-vae",), gpu=True, departures=_TABLE_SPRITES),
+            Training(_SHAPES, fig4, runs=("beta-vae",), gpu=True, departures=_TABLE_SHAPES),
         ),
     ),
     Claim(
@@ -473,9 +550,10 @@ CLAIMS: tuple[Claim, ...] = (
             "Elsewhere it is below half of the original's mean, and on Shapes3D changed less noise is below 0"
         ),
         trained=(
-            Training(_SPRITES, noise, gpu=True, results=_RESULTS),
-            Training(_SHAPES, noise, gpu=True),
+            Training(_SPRITES, noise, gpu=True, departures=_TABLE_SPRITES),
+            Training(_SHAPES, noise, gpu=True, departures=_TABLE_SHAPES),
         ),
+        expected="undecided",
         falls_short=f"On dSprites FactorVAE loses little (.23 → .20), which ten seeds do not tell from 0. {_SHORTER}.",
     ),
     Claim(
@@ -483,12 +561,12 @@ CLAIMS: tuple[Claim, ...] = (
         title="Six objectives with as many latents as factors; all but the autoencoder disentangle the originals",
         published="AE, β-VAE, FactorVAE, β-TCVAE, SlowVAE, PCL; β 8/32, β 6/32, γ 35/7, β 1/1 (section 5.1, Table 2)",
         rule=(
-            "latents and weights are the printed ones in every member, and MIG on the original is above that of "
-            "autoencoders. SlowVAE and PCL train on Laplace transitions of rate 1, which the paper does not give"
+            "MIG on the original is above that of autoencoders, which the paper takes for random alignment. That "
+            "latents and weights are the printed ones is tested, and no finding"
         ),
         trained=(
-            Training(_SPRITES, models, gpu=True, results=_RESULTS),
-            Training(_SHAPES, models, gpu=True),
+            Training(_SPRITES, models, gpu=True, departures=_TABLE_SPRITES),
+            Training(_SHAPES, models, gpu=True, departures=_TABLE_SHAPES),
         ),
     ),
     Claim(
@@ -499,14 +577,15 @@ CLAIMS: tuple[Claim, ...] = (
             " PCL .21 .24 .24, AE .09; Shapes3D: .60 .09 .66, .27 .07 .33, .58 .24 .60, .53 .13 .60, .44 .47 .40, .06"
         ),
         rule=(
-            "every cell meets our interval, up to its deviation and rounding; original less changed is above 0 for "
-            "VAEs whose printed drop is significant, meets the printed difference and its interval for others, and is "
-            f"below {MARGIN} for PCL"
+            "every cell agrees: Welch's interval of the difference contains 0, and half of it is at most the printed "
+            "deviation; original less changed is above 0 for VAEs whose printed drop is significant, and below "
+            f"{MARGIN} for PCL"
         ),
         trained=(
-            Training(_SPRITES, table1, gpu=True, results=_RESULTS),
-            Training(_SHAPES, table1, gpu=True),
+            Training(_SPRITES, table1, gpu=True, parts=16, departures=_TABLE_SPRITES),
+            Training(_SHAPES, table1, gpu=True, parts=16, departures=_TABLE_SHAPES),
         ),
+        expected="undecided",
         errata=(
             Erratum(
                 place="caption of Table 1",
@@ -520,9 +599,9 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         ),
         falls_short=(
-            "On dSprites every VAE drops and PCL does not, as printed, but two objectives are at other levels: SlowVAE "
-            f"drops further (.33 → .13, printed .39 → .27), and PCL is lower on all three sets, {_PCL}. {_SHORTER}, "
-            f"and {_FOLLOWS}."
+            "On dSprites every VAE drops and PCL does not, as printed, but 8 of 16 cells differ: AE and β-VAE on the "
+            "original, β-VAE under noise, FactorVAE and SlowVAE on changed images, and PCL on all three sets, all "
+            f"lower, {_PCL}. {_SHORTER}, and {_FOLLOWS}."
         ),
     ),
     Claim(
@@ -534,12 +613,13 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         rule="as for Table 1, cell by cell and drop by drop",
         trained=(
-            Training(_SPRITES, tables35, gpu=True, results=_RESULTS),
-            Training(_SHAPES, tables35, gpu=True),
+            Training(_SPRITES, tables35, gpu=True, parts=45, departures=_TABLE_SPRITES),
+            Training(_SHAPES, tables35, gpu=True, parts=45, departures=_TABLE_SHAPES),
         ),
+        expected="undecided",
         falls_short=(
-            "On dSprites β-VAEs score higher on DCI and the FactorVAE score than printed, SlowVAE drops further by "
-            f"every score, and PCL scores less, {_PCL}. {_SHORTER}, and {_FOLLOWS}."
+            "On dSprites 26 of 45 cells differ: β-VAEs score higher than printed on the original, SlowVAE lower on "
+            f"changed images by every score, and PCL lower, {_PCL}. {_SHORTER}, and {_FOLLOWS}."
         ),
     ),
     Claim(
@@ -551,7 +631,23 @@ CLAIMS: tuple[Claim, ...] = (
             "original ones at the printed weight, at every weight; and stronger weights win back less than half of the "
             "MIG that was lost"
         ),
-        trained=(Training("zietlow2021.figure_5", fig5, gpu=True),),
+        trained=(
+            Training(
+                "zietlow2021.figure_5",
+                fig5,
+                gpu=True,
+                departures=(
+                    _STEPS,
+                    _NETWORK,
+                    Departure("transitions", "Laplace of rate 1, for SlowVAE", "not given", lasting=True),
+                    Departure(
+                        "β", "a quarter to four times the printed weight", "a curve without numbers", lasting=True
+                    ),
+                    _RENDERED,
+                    _CHANGE_STEPS,
+                ),
+            ),
+        ),
     ),
     Claim(
         id="zietlow.fig10-11",
@@ -559,8 +655,21 @@ CLAIMS: tuple[Claim, ...] = (
         published="traversals of four models of either kind (Figs. 10 and 11, appendix C.2)",
         rule=(
             "of the four least disentangled angle and radius explain more than two latents do, of the four most "
-            f"disentangled less; these cut the circle of hues less than {UNIFORM} of ten hues apart, which is chance"
+            "disentangled less; these cut the circle of hues nearer to each other than all but "
+            f"{BY_CHANCE:.0%} of the ways to cut four circles of ten hues do"
         ),
-        trained=(Training("zietlow2021.figure_10", fig10, gpu=True),),
+        trained=(
+            Training(
+                "zietlow2021.figure_10",
+                fig10,
+                gpu=True,
+                departures=(
+                    _STEPS,
+                    _NETWORK,
+                    Departure("seeds", "20", "not given; four of either kind are shown", lasting=True),
+                    _RENDERED,
+                ),
+            ),
+        ),
     ),
 )

@@ -14,7 +14,7 @@ from axiswise.scores import active_units, mig
 from axiswise.studies import Run, Scale
 from axiswise_papers.zietlow2021.discs import cached_attack, small_change, small_sprites_apart, with_share
 from axiswise_papers.zietlow2021.measures import hue_and_orientation
-from axiswise_papers.zietlow2021.sprites import MEASURES, SEEDS, STEPS, members, small_runs
+from axiswise_papers.zietlow2021.sprites import CHOOSE_FROM, MEASURES, SEEDS, STEPS, members, small_runs
 
 EPSILON = 0.175
 FACTORS, CHANNELS = 6, 3
@@ -107,8 +107,8 @@ def shapes3d_change(scale: Scale) -> Change:
 
 
 def to_choose_from(scale: Scale) -> list[Member]:
-    """The β-VAEs that the attack chooses from: those of Table 1 and as many again, restarts of one setting."""
-    return _members(BetaVAE(SHAPES3D.beta), scale, seeds=2 * SEEDS)
+    """The β-VAEs that the attack chooses from: restarts of one setting, with other seeds than those that judge it."""
+    return _members(BetaVAE(SHAPES3D.beta), scale, seeds=2 * SEEDS, first=CHOOSE_FROM)
 
 
 def shapes3d_learning(scale: Scale) -> Learning:
@@ -116,8 +116,10 @@ def shapes3d_learning(scale: Scale) -> Learning:
     return Learning(EPSILON, steps=LEARNING_STEPS[scale])
 
 
-def _members(objective: Objective | list[Objective], scale: Scale, seeds: int = SEEDS) -> list[Member]:
-    return members(objective, STEPS[scale], seeds, channels=CHANNELS, factors=FACTORS)
+def _members(
+    objective: Objective | list[Objective], scale: Scale, seeds: int = SEEDS, *, first: int = 0
+) -> list[Member]:
+    return members(objective, STEPS[scale], seeds, channels=CHANNELS, factors=FACTORS, first=first)
 
 
 def _doubled(found: Sequence[Member]) -> list[Member]:

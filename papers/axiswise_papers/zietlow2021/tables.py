@@ -1,14 +1,12 @@
 """Cells of the tables of zietlow2021: the printed values, and the same from rows."""
 
-import math
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
-
-from scipy.special import stdtr, stdtrit
+from typing import Any
 
 from axiswise.attack import VARIANTS
-from axiswise_papers._claim import Rows
+from axiswise.statistics import Comparison, compare
+from axiswise_papers._claim import Printed, Rows
 from axiswise_papers._tables import read_published
 
 DATASETS = {"dsprites": "dSprites", "shapes3d": "Shapes3D", "small_sprites": "small sprites"}
@@ -22,30 +20,6 @@ ARMS = {
 }
 VARIATIONAL = ("beta-vae", "factor-vae", "beta-tcvae", "slow-vae")
 SCORES = {"mig": "MIG", "dci": "DCI", "factor_vae": "FactorVAE score", "sap": "SAP"}
-
-
-class Printed(NamedTuple):
-    """One cell of a published table."""
-
-    place: str
-    mean: float
-    deviation: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.deviation:.2f} ({self.place})"
-
-
-class PrintedDrop(NamedTuple):
-    """By how much the printed mean fell, with the Welch interval that the printed deviations of ten seeds give."""
-
-    difference: float
-    half: float
-    p: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether the interval is above 0."""
-        return self.difference > self.half
 
 
 @cache
@@ -68,7 +42,7 @@ def published() -> Mapping[tuple[str, str, str, str], Printed]:
         '0.07 ± 0.09 (Table 1)'
     """
     return {
-        (dataset, arm, table["score"], variant): Printed(table["place"], *cell)
+        (dataset, arm, table["score"], variant): Printed(table["place"], cell[0], cell[1], document()["seeds"]["value"])
         for table in document()["table"]
         for dataset in ("dsprites", "shapes3d")
         for arm, cells in table[dataset].items()
@@ -76,25 +50,16 @@ def published() -> Mapping[tuple[str, str, str, str], Printed]:
     }
 
 
-def printed_drop(dataset: str, arm: str, score: str, variant: str) -> PrintedDrop | None:
+def printed_drop(dataset: str, arm: str, score: str, variant: str) -> Comparison | None:
     """The printed drop from the original to a variant, judged by Welch's test; None if it is not printed.
 
     Example:
         >>> drop = printed_drop("dsprites", "factor-vae", "mig", "changed")
-        >>> round(drop.difference, 2), round(drop.p, 2), drop.significant
-        (0.07, 0.19, False)
+        >>> round(drop.difference.estimate, 2), round(drop.p, 2)
+        (0.07, 0.19)
     """
-    cells = (published().get((dataset, arm, score, name)) for name in ("original", variant))
-    original, other = cells
-    if original is None or other is None:
-        return None
-    count = document()["seeds"]["value"]
-    errors = [cell.deviation**2 / count for cell in (original, other)]
-    freedom = sum(errors) ** 2 / sum(error**2 / (count - 1) for error in errors)
-    difference, error = original.mean - other.mean, math.sqrt(sum(errors))
-    return PrintedDrop(
-        difference, float(stdtrit(freedom, 0.975)) * error, float(2.0 * stdtr(freedom, -abs(difference) / error))
-    )
+    original, other = (published().get((dataset, arm, score, name)) for name in ("original", variant))
+    return compare(original.sample, other.sample, resamples=1) if original and other else None
 
 
 def arms_of(rows: Rows) -> list[str]:

@@ -65,10 +65,10 @@ def test_random_decoders_are_uniform_matrices():
         "mnist": (784, 6),
         "fashion-mnist": (784, 6),
     }
-    cells = [cell for key, cell in published().items() if key[1] == "random" and key[0] in sizes]
+    cells = {key[0]: cell for key, cell in published().items() if key[1] == "random" and key[0] in sizes}
     assert len(cells) == 5
-    for cell in cells:
-        pixels, latents = sizes[cell.task]
+    for task, cell in cells.items():
+        pixels, latents = sizes[task]
         found, error = uniform_matrices(pixels, latents, 300 if pixels > 100 else 4000)
         # Ten decoders, say, know their mean to deviation / √10; ours to `error`; two of each, and the rounding.
         assert abs(found - cell.mean) < 2 * cell.deviation / math.sqrt(10) + 2 * error + 0.005

@@ -1,11 +1,13 @@
 """The rules that claims of rolinek2019 are judged by, on rows made up to hold, to contradict and to be undecided."""
 
+import importlib
 import math
 
 import numpy as np
 import pytest
 
 from axiswise.geometry import haar_chance
+from axiswise_papers.rolinek2019 import exact
 from axiswise_papers.rolinek2019.claims import (
     CLAIMS,
     PRUNED_TO,
@@ -69,7 +71,7 @@ NUMBER = 6  # orderings of each task: two of each score, chance, pruning
 
 
 def test_table_2_holds_for_what_the_paper_prints():
-    found = list(table2(of_table_2()))
+    found = list(table2(of_table_2(noise=0.001)))
     assert decisions(found) == ["holds"] * (2 * NUMBER + 12)
     assert found[0].published == "0.00 against 0.33 (Table 2)"
     assert found[2 * NUMBER].published == "0.99 ± 0.01 (Table 2, Synth. Lin.)"
@@ -117,16 +119,28 @@ def test_a_pruned_member_leaves_orderings_of_dto_undecided():
     assert found[NUMBER] == "holds"
 
 
-def test_cells_meet_what_is_printed_up_to_its_deviation_and_rounding():
-    def of(what, **changes):
-        found = table2(of_table_2(noise=1e-6, **changes))
-        return [finding.decision for finding in found if finding.what == what and "meets" in finding.rule]
+def test_cells_agree_with_what_is_printed_or_differ_or_are_too_wide():
+    def of(what, noise=1e-6, **changes):
+        found = table2(of_table_2(noise=noise, **changes))
+        return [finding.decision for finding in found if finding.what.startswith(f"{what}, 0")]
 
-    assert of("Synth. Non-Lin.: DtO of β-VAE", **{"beta-vae_dto": 0.2049}) == ["holds"]  # .18 ± .02
-    assert of("Synth. Non-Lin.: DtO of β-VAE", **{"beta-vae_dto": 0.2051}) == ["contradicted"]
+    # .18 ± .02 of ten seeds is known to ± .0143.
+    assert of("Synth. Non-Lin.: DtO of β-VAE", **{"beta-vae_dto": 0.194}) == ["holds"]
+    assert of("Synth. Non-Lin.: DtO of β-VAE", **{"beta-vae_dto": 0.195}) == ["contradicted"]
+    assert of("Synth. Non-Lin.: DtO of β-VAE", noise=0.1, **{"beta-vae_dto": 0.202}) == ["undecided"]
     assert of("Synth. Lin.: DtO of β-VAE", **{"beta-vae_dto": 0.0051}) == ["contradicted"]  # .00 ± .00
     assert of("Synth. Non-Lin.: DtO of AE", **{"autoencoder_dto": 0.6751}) == ["contradicted"]  # .54 ± .13
     assert of("Synth. Lin.: DtO of random decoder") == []
+
+
+def test_a_cell_that_was_not_run_is_missing():
+    rows = of_table_2()
+    del rows["linear/full-covariance"]
+    lacking = [finding.what for finding in table2(rows) if finding.decision == "not run"]
+    assert lacking == ["Synth. Lin.: Disent. of β-VAE, full Σ", "Synth. Lin.: DtO of β-VAE, full Σ"]
+    rows = of_table_1()
+    del rows["linear/ten-latents"]
+    assert decisions(table1(rows)).count("not run") == 1
 
 
 def test_images_are_compared_over_all_latents():
@@ -178,13 +192,35 @@ def of_table_1(share=0.97, wide=0.9, noise=0.01, **regime):
     return rows
 
 
+def of_printed_table_1(noise=1e-4, **shares):
+    """Rows as Table 1 prints them."""
+    rows = {}
+    for place, (task, column) in enumerate(
+        (task, column) for task in SQUARES for column in ("beta-vae", "ten-latents")
+    ):
+        mean = shares.get(f"{task}_{column}", published()[task, column, "polarization"].mean)
+        rows[f"{task}/{column}"] = rows_of("polarization(active_below=0.8)", mean, noise=noise, seed=place)
+    return rows
+
+
 def test_table_1():
-    found = list(table1(of_table_1()))
+    found = list(table1(of_printed_table_1()))
     assert decisions(found) == ["holds"] * 6
-    assert found[1].published == "96.7% (Table 1, Synth. Lin.)"
-    assert decisions(table1(of_table_1(wide=0.3)))[:3] == ["holds", "contradicted", "holds"]
-    assert decisions(table1(of_table_1(wide=0.99)))[:3] == ["holds", "holds", "contradicted"]
-    assert decisions(table1(of_table_1(share=0.5, wide=0.5, noise=0.05)))[:3] == ["undecided"] * 3
+    assert found[1].published == "0.967 (Table 1, Synth. Lin.)"
+    shifted = decisions(table1(of_printed_table_1(**{"linear_ten-latents": 0.93})))
+    assert shifted[:3] == ["holds", "contradicted", "holds"]
+    swapped = {"linear_ten-latents": 0.998, "linear_beta-vae": 0.967}
+    assert decisions(table1(of_printed_table_1(**swapped)))[:3] == ["contradicted"] * 3
+    assert decisions(table1(of_printed_table_1(noise=0.1)))[:3] == ["undecided"] * 3
+
+
+def test_a_share_is_shown_at_every_length():
+    rows = of_printed_table_1()
+    for entry in rows["linear/ten-latents"]:
+        entry["steps"] = 80_000
+        entry["detail"] = {"delta": [1.0] * 32 + [0.01] * 129}  # polarized after 16,000 batches
+    what = list(table1(rows))[1].what
+    assert "(0.22 of 20,000, 0.60 of 40,000, 0.80 of 80,000 batches)" in what
 
 
 @pytest.mark.parametrize(
@@ -230,7 +266,7 @@ def of_table_s4(angles=None, **changes):
         for shift, quantity in enumerate(("disentanglement", "dto")):
             mean = changes.get(f"{quantity}_{ratio}", published()["linear", f"ratio-{ratio}", quantity].mean)
             own += rows_of(quantity, mean, seed=10 * place + shift, active=2)
-        turned = np.linspace(0, 45, 10) if ratio == "1.0" else np.full(10, 0.5)
+        turned = np.linspace(0, 45, 40) if ratio == "1.0" else np.full(40, 0.5)
         own += [row("axis_angle", n, value) for n, value in enumerate(turned if angles is None else angles)]
         rows[f"linear/ratio-{ratio}"] = own
     return rows
@@ -239,14 +275,20 @@ def of_table_s4(angles=None, **changes):
 def test_table_s4():
     assert decisions(tables4(of_table_s4())) == ["holds"] * 13
     worse = list(tables4(of_table_s4(**{"dto_1.5": 0.6})))
-    assert [finding.what for finding in worse if finding.decision == "contradicted"] == [
+    assert [finding.what.partition(",")[0] for finding in worse if finding.decision == "contradicted"] == [
         "DtO at ratio 1.5",
-        "DtO at ratio 1.5 less that at 1.0",
+        "DtO at ratio 1.5 less at ratio 1.2",
     ]
+    swapped = list(tables4(of_table_s4(**{"dto_1.0": 0.2, "dto_1.2": 0.49})))  # ends in order, the middle is not
+    assert [finding.what for finding in swapped if finding.decision == "contradicted"][-1] == (
+        "DtO at ratio 1.2 less at ratio 1.0"
+    )
     all_straight = decisions(tables4(of_table_s4(angles=shaken(1.0))))
     assert all_straight[-3:] == ["contradicted", "contradicted", "undecided"]
     in_between = decisions(tables4(of_table_s4(angles=shaken(22.5))))  # the right mean, but no arbitrary rotations
     assert in_between[-3:] == ["holds", "contradicted", "undecided"]
+    few = np.linspace(0, 45, 5)  # uniform, but too few to know
+    assert decisions(tables4(of_table_s4(angles=few)))[-3:-1] == ["undecided", "undecided"]
 
 
 def of_figure_3(slope, within):
@@ -284,7 +326,7 @@ def test_nothing_is_decided_without_rows(claim):
         assert part.study.removeprefix("rolinek2019.") in STUDIES
         assert part.gpu == part.study.endswith(("images", "figure_3", "sprites"))
         assert set(decisions(part.judge({}))) <= {"undecided"}
-        assert set(decisions(part.judge({"linear/beta-vae": []}))) <= {"undecided"}
+        assert set(decisions(part.judge({"linear/beta-vae": []}))) <= {"undecided", "not run"}
 
 
 def test_every_row_of_the_ledger_is_a_claim():
@@ -296,3 +338,27 @@ def test_exact_claims_hold(claim):
     found = list(claim.exact())
     assert [finding for finding in found if finding.decision != "holds"] == []
     assert len({finding.what for finding in found}) >= len(found) - 9  # 12 matrices of three sizes share their words
+
+
+def wrong(findings):
+    return [finding.what for finding in findings if finding.decision == "contradicted"]
+
+
+def test_a_bent_square_of_another_network_is_caught(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("axiswise.data.synth_nonlinear"), "HIDDEN", 8)
+    monkeypatch.setattr(exact, "NETWORKS", 300)
+    assert [what.partition(":")[0] for what in wrong(exact.data())] == ["300 bent squares"]
+
+
+def test_a_wrong_deviation_of_chance_is_caught(monkeypatch):
+    right = exact._spread_of_dto
+    monkeypatch.setattr(exact, "DRAWN", 1000)
+    assert wrong(exact.chance()) == []
+
+    def wider(jacobians):
+        mean, spread = right(jacobians)
+        return mean, 1.3 * spread
+
+    monkeypatch.setattr(exact, "_spread_of_dto", wider)
+    caught = [what for what in wrong(exact.chance()) if "deviation" in what]
+    assert len(caught) == 3

@@ -1,6 +1,8 @@
 """The rules that claims of zietlow2021 are judged by, on rows made up to hold, to contradict and to be undecided."""
 
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,16 +10,19 @@ import pytest
 from axiswise.attack.judge import VARIANTS
 from axiswise.studies import find_study
 from axiswise_papers._tables import column
+from axiswise_papers.zietlow2021 import exact
 from axiswise_papers.zietlow2021.claims import (
     CLAIMS,
     MAIN,
-    apart_on_a_circle,
+    as_near_by_chance,
     fig1,
+    fig4,
     fig5,
     fig10,
     manipulate,
     models,
     noise,
+    preserved,
     table1,
     tables35,
     thm1,
@@ -25,7 +30,7 @@ from axiswise_papers.zietlow2021.claims import (
 from axiswise_papers.zietlow2021.studies import STUDIES
 from axiswise_papers.zietlow2021.tables import ARMS, SCORES, document, published
 
-IDS = "thm1 fig1 order manipulate noise models table1 tables3-5 fig5-7-8-9 fig10-11"
+IDS = "thm1 fig1 order manipulate preserved fig4 noise models table1 tables3-5 fig5-7-8-9 fig10-11"
 
 
 def row(measure, seed, value, dataset="dsprites", **more):
@@ -44,7 +49,7 @@ def decisions(findings):
     return [finding.decision for finding in findings]
 
 
-def of_table(dataset="dsprites", *, share=0.9, changes=None, seeds=10):
+def of_table(dataset="dsprites", *, share=0.9, changes=None, seeds=10, wider=1.0):
     """Rows as the tables print them; `changes` gives other means by arm, variant and score."""
     found = {}
     for arm in ARMS:
@@ -56,7 +61,7 @@ def of_table(dataset="dsprites", *, share=0.9, changes=None, seeds=10):
                 cell = published().get((dataset, arm, score, variant))
                 if cell:
                     mean = (changes or {}).get((arm, variant, score), cell.mean)
-                    drawn = shaken(mean, cell.deviation, seeds, number + 10 * VARIANTS.index(variant))
+                    drawn = shaken(mean, wider * cell.deviation, seeds, number + 10 * VARIANTS.index(variant))
                     rows += [row(score, seed, value, dataset, **own) for seed, value in enumerate(drawn)]
             if rows and variant == "changed" and share is not None:
                 rows += [row("change_share", seed, share, dataset, **own) for seed in range(seeds)]
@@ -68,12 +73,7 @@ def of_table(dataset="dsprites", *, share=0.9, changes=None, seeds=10):
 @pytest.mark.parametrize("dataset", ["dsprites", "shapes3d"])
 @pytest.mark.parametrize("judge", [table1, models, noise, manipulate])
 def test_what_the_paper_prints_holds(judge, dataset):
-    left = [finding for finding in judge(of_table(dataset)) if finding.decision != "holds"]
-    if judge is manipulate and dataset == "dsprites":  # .07 ± .09 against .14 ± .07, of ten seeds each
-        assert [finding.decision for finding in left] == ["undecided"]
-        assert "less that on noisy images" in left[0].what
-    else:
-        assert not left
+    assert set(decisions(judge(of_table(dataset)))) == {"holds"}
 
 
 @pytest.mark.parametrize("dataset", ["dsprites", "shapes3d"])
@@ -81,14 +81,22 @@ def test_tables_3_to_5_hold_but_for_drops_of_pcl_that_cannot_be_told(dataset):
     found = list(tables35(of_table(dataset)))
     left = [finding for finding in found if finding.decision != "holds"]
     assert all("PCL" in finding.what and finding.decision == "undecided" for finding in left)
-    assert len(found) == 1 + 3 * (15 + 5)
+    assert len(found) == 1 + 3 * (15 + 1) + {"dsprites": 6, "shapes3d": 12}[dataset]  # drops that are significant
+
+
+def test_no_cell_agrees_because_it_is_noisy():
+    found = [
+        finding for judge in (table1, tables35) for finding in judge(of_table(wider=4.0)) if "here" in finding.what
+    ]
+    assert len(found) == 16 + 45
+    assert set(decisions(found)) == {"undecided"}
 
 
 def test_table_1_is_contradicted_by_what_does_not_drop():
     rows = of_table(changes={("beta-vae", "changed", "mig"): 0.5})
     found = {finding.what: finding.decision for finding in table1(rows)}
     assert found["dSprites, β-VAE: MIG on original less that on changed images"] == "contradicted"
-    assert found["dSprites, β-VAE: MIG, changed"] == "contradicted"
+    assert found["dSprites, β-VAE: MIG, changed, 0.5 here, less printed"] == "contradicted"
     dropped = of_table(changes={("pcl", "changed", "mig"): 0.05})
     found = {finding.what: finding.decision for finding in table1(dropped)}
     assert found["dSprites, PCL: MIG on original less that on changed images"] == "contradicted"
@@ -108,21 +116,17 @@ def test_cells_that_were_not_run_are_named():
     rows = {name: own for name, own in of_table().items() if name.startswith("beta-vae") or name == "pcl/original"}
     for judge in (table1, noise, models):
         found = list(judge(rows))
-        missing = [finding.what for finding in found if finding.rule == "is measured"]
+        missing = [finding.what for finding in found if finding.decision == "not run"]
         assert any("FactorVAE: MIG, original" in what for what in missing)
         assert "contradicted" not in decisions(found)
-    assert any(finding.what == "dSprites, PCL: MIG, changed, noise" for finding in table1(rows))
+    assert decisions(table1(rows)).count("not run") == 16 - 4
 
 
 def test_noise_and_models_can_be_contradicted():
     assert "contradicted" in decisions(noise(of_table(changes={("beta-vae", "noise", "mig"): 0.4})))
     assert "contradicted" in decisions(noise(of_table("shapes3d", changes={("slow-vae", "noise", "mig"): 0.02})))
-    rows = of_table()
-    rows["beta-vae/original"] = [entry | {"hyperparameters": {"beta": 4.0}} for entry in rows["beta-vae/original"]]
-    rows["pcl/original"] = [entry | {"latents": 10} for entry in rows["pcl/original"]]
-    wrong = [finding.what for finding in models(rows) if finding.decision == "contradicted"]
-    assert wrong == ["dSprites, β-VAE: beta is 8", "dSprites, PCL: as many latents as factors"]
     assert "contradicted" in decisions(models(of_table(changes={("pcl", "original", "mig"): 0.0})))
+    assert len(list(models(of_table()))) == 5
 
 
 def of_small(original=0.59, changed=0.2, noisy=0.49, share=0.9):
@@ -137,11 +141,10 @@ def of_small(original=0.59, changed=0.2, noisy=0.49, share=0.9):
 @pytest.mark.parametrize(
     ("means", "expected"),
     [
-        ({}, ["holds"] * 4),
-        ({"changed": 0.6}, ["holds", "undecided", "contradicted", "contradicted"]),
-        ({"changed": 0.35}, ["holds", "holds", "contradicted", "holds"]),
-        ({"changed": 0.31}, ["holds", "holds", "undecided", "holds"]),
-        ({"noisy": 0.05}, ["holds", "holds", "holds", "contradicted"]),
+        ({}, ["holds"] * 3),
+        ({"changed": 0.6}, ["holds", "undecided", "contradicted"]),
+        ({"changed": 0.7}, ["holds", "contradicted", "contradicted"]),
+        ({"noisy": 0.05}, ["holds", "holds", "contradicted"]),
         ({"share": 0.0}, ["undecided"]),
     ],
 )
@@ -169,21 +172,49 @@ def test_theorem_1(means, wrong):
     assert len(found) == 6
 
 
-def of_figure_1(angle=1.0, match=0.999, principal=0.8, level=0.97):
+def of_figure_1(angle=1.0, match=0.999, principal=0.8, level=0.97, near=20.0):
     found = {}
-    for run, scores in (("linear", (match, 0.8)), ("non-linear", (principal, level))):
+    for run, scores, angles in (
+        ("linear", (match, 0.8), (30.0, angle)),
+        ("non-linear", (principal, level), (near, 30.0)),
+    ):
         found[f"plane/{run}"] = [
-            row("local_pca(points=100)", n, 30.0, detail={"to_global": angle + shake})
+            row("local_pca(points=100)", n, angles[0], detail={"to_global": angles[1] + shake})
             for n, shake in enumerate(shaken(0.0, 0.1))
         ] + [row("embedding", n, scores[0], detail={"level": scores[1]}) for n in range(10)]
     return found
 
 
 def test_figure_1():
-    assert decisions(fig1(of_figure_1())) == ["holds"] * 3
-    assert decisions(fig1(of_figure_1(angle=20.0))) == ["contradicted", "holds", "holds"]
-    assert decisions(fig1(of_figure_1(match=0.9))) == ["holds", "contradicted", "holds"]
-    assert decisions(fig1(of_figure_1(level=0.7))) == ["holds", "holds", "contradicted"]
+    assert decisions(fig1(of_figure_1())) == ["holds"] * 4
+    assert decisions(fig1(of_figure_1(angle=20.0))) == ["contradicted", "holds", "holds", "holds"]
+    assert decisions(fig1(of_figure_1(match=0.9))) == ["holds", "contradicted", "holds", "holds"]
+    assert decisions(fig1(of_figure_1(near=40.0))) == ["holds", "holds", "contradicted", "holds"]
+    assert decisions(fig1(of_figure_1(level=0.7))) == ["holds", "holds", "holds", "contradicted"]
+
+
+def of_preserved(lost=0.0, noise=0.01):
+    found = {}
+    for place, (variant, mean) in enumerate((("original", 0.99), ("changed", 0.99 - lost), ("noise", 0.7))):
+        pairs = zip(shaken(mean, noise, seed=place), shaken(0.98, noise, seed=place + 5), strict=True)
+        own = [
+            row("factor_accuracy", n, None, "small_sprites", detail={"accuracy": pair}) for n, pair in enumerate(pairs)
+        ]
+        found[f"small/{variant}"] = [entry | {"factors": ["across", "size"]} for entry in own]
+    return found
+
+
+def test_factors_are_preserved_or_not():
+    found = list(preserved(of_preserved()))
+    assert decisions(found) == ["holds", "holds"]
+    assert "0.99 on original images, 0.70 under noise" in found[0].what
+    assert decisions(preserved(of_preserved(lost=0.05))) == ["contradicted", "holds"]
+    assert decisions(preserved(of_preserved(noise=0.2))) == ["undecided", "undecided"]
+
+
+def test_figure_4_is_of_a_change_that_differs_between_images():
+    assert decisions(fig4(of_small())) == ["holds"]
+    assert decisions(fig4(of_small(share=0.0))) == ["undecided"]
 
 
 def of_figure_5(stronger=0.1, active=5):
@@ -205,13 +236,27 @@ def of_figure_5(stronger=0.1, active=5):
 
 def test_figure_5():
     found = list(fig5(of_figure_5()))
-    assert decisions(found) == ["holds"] * 6 + ["undecided"] * 3  # three VAEs are not there
+    assert decisions(found) == ["holds"] * 6 + ["not run"] * 6  # three VAEs are not there
     recovered = decisions(fig5(of_figure_5(stronger=0.55)))
     assert recovered[2] == "contradicted"  # MIG that is won back
     pruned = list(fig5(of_figure_5(stronger=0.7, active=3)))
     assert decisions(pruned)[1] == "holds"  # over-pruned runs are left out
     assert "10 of 20 runs of 2 weights over-pruned" in pruned[1].what
     assert decisions(fig5({name: own for name, own in of_figure_5().items() if "original" in name}))[0] == "undecided"
+
+
+@pytest.mark.parametrize("places", [(0.5, 0.5, 0.5, 0.5), (0.5, 1.5, 9.5, 0.5), (0.5, 5.5, 2.5, 8.5), (3.5, 3.5)])
+def test_the_chance_of_near_cuts_against_all_ways(places):
+    """Brute force over every place of every point, by another formula of the distance."""
+
+    def spread(points):
+        turns = np.exp(2j * np.pi * np.array(points) / 10)
+        angles = np.abs(np.angle(turns[:, None] / turns[None, :])) * 10 / (2 * np.pi)
+        return np.round(np.triu(angles).sum(), 6)
+
+    ways = [spread(points) for points in itertools.product(range(10), repeat=len(places))]
+    expected = np.mean(np.array(ways) <= spread(places))
+    assert as_near_by_chance(places) == pytest.approx(expected)
 
 
 def of_figure_10(entangled=0.2, disentangled=-0.3, cuts=(0, 0, 0, 0)):
@@ -230,15 +275,18 @@ def test_figure_10():
     assert decisions(fig10(of_figure_10())) == ["holds"] * 3
     assert decisions(fig10(of_figure_10(entangled=-0.2)))[0] == "contradicted"
     assert decisions(fig10(of_figure_10(disentangled=0.2)))[1] == "contradicted"
-    assert decisions(fig10(of_figure_10(cuts=(0, 5, 0, 5))))[2] == "contradicted"
-    assert apart_on_a_circle([3.0]) == []
+    assert decisions(fig10(of_figure_10(cuts=(0, 5, 0, 5))))[2] == "undecided"
+    assert math.isnan(as_near_by_chance([3.0]))
 
 
-@pytest.mark.parametrize("judge", [thm1, fig1, manipulate, noise, models, table1, tables35, fig5, fig10])
+@pytest.mark.parametrize(
+    "judge", [thm1, fig1, manipulate, noise, models, table1, tables35, fig5, fig10, preserved, fig4]
+)
 @pytest.mark.parametrize("rows", [{}, {"beta-vae/original": [row("mig", 0, None)]}])
-def test_nothing_to_judge_is_undecided(judge, rows):
-    found = decisions(judge(rows))
-    assert "undecided" in found or judge is models
+def test_nothing_to_judge_is_undecided_or_not_run(judge, rows):
+    found = set(decisions(judge(rows)))
+    assert found
+    assert found <= {"undecided", "not run"}
 
 
 def test_two_seeds_or_missing_values_never_raise():
@@ -263,3 +311,19 @@ def test_values_are_those_of_the_run():
     found = column(rows, "beta-vae/noise", "mig")
     assert math.isnan(found[0])
     assert found[1:] == [0.5]
+
+
+def test_latents_in_another_order_are_caught(monkeypatch):
+    right = exact.latent_order
+    monkeypatch.setattr(
+        exact, "latent_order", lambda variance: right(variance)._replace(order=right(-variance + 9).order)
+    )
+    assert decisions(exact.order()).count("contradicted") >= 3
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1.1, 0.0), (0.0, 0.5)])
+def test_a_change_that_is_too_large_or_the_same_for_all_images_is_caught(factor, shift, monkeypatch):
+    right = exact.dsprites_change()
+    changed = replace(right, pattern=lambda tensors, factors: factor * right.pattern(tensors, factors) + shift)
+    monkeypatch.setattr(exact, "dsprites_change", lambda: changed)
+    assert decisions(exact.fig4()).count("contradicted") == 1

@@ -15,7 +15,7 @@ from axiswise_papers.zietlow2021.figures import FIGURES
 from axiswise_papers.zietlow2021.studies import STUDIES
 from axiswise_papers.zietlow2021.tables import document, published
 
-PICTURES = {name: {f"{name}.png", "images.png"} for name in ("small_attack", "table_1")}
+PICTURES = {name: {f"{name}.png", "images.png"} for name in ("small_attack", "table_1", "table_1_shapes3d")}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def check(name, folder):
     parts = [part for claim in CLAIMS for part in claim.trained if part.study == f"zietlow2021.{name}"]
     assert parts
     for part in parts:
-        assert {finding.decision for finding in part.judge(rows)} <= {"holds", "undecided", "contradicted"}
+        assert {finding.decision for finding in part.judge(rows)} <= {"holds", "undecided", "contradicted", "not run"}
     drawn = FIGURES[name](folder)
     assert set(drawn) == PICTURES.get(name, {f"{name}.png"})
     assert all(picture.startswith(b"\x89PNG") for picture in drawn.values())
@@ -48,7 +48,7 @@ def check(name, folder):
     return rows
 
 
-@pytest.mark.parametrize("name", ["theorem_1", "figure_1", "figure_5", "figure_10"])
+@pytest.mark.parametrize("name", ["theorem_1", "figure_1", "figure_5", "figure_10", "preserved", "preserved_images"])
 def test_a_study_runs_is_judged_and_drawn(name, tmp_path, cache):
     check(name, run_to(name, tmp_path))
 
@@ -124,6 +124,9 @@ def test_the_change_is_learned_as_printed():
     chosen = shapes.to_choose_from("default")
     assert {member.objective.beta for member in chosen} == {32.0}
     assert len({member.seed for member in chosen}) == 20
+    studies = ("table_1_shapes3d", "figure_5", "figure_10", "preserved_images")
+    judged = {member.seed for name in studies for run in STUDIES[name]("default") for member in run.members}
+    assert not judged & {member.seed for member in chosen}
 
 
 def test_the_change_of_dsprites_is_the_one_that_is_described():

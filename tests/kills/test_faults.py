@@ -208,8 +208,8 @@ def workers_of(group: int) -> list[int]:
 def many_kills(folder: Path, kills: int, seed: int = 0) -> Counter[str]:
     """Kills studies at random moments, and runs them again until they end; each then starts anew.
 
-    Of four kills, two are of a study in one process, one of a study with workers and all its processes, and one of a
-    single worker, whose study goes on by itself.
+    Of eight studies, six work in one process; of one with workers all processes are killed, and of one a single worker,
+    after which the study goes on by itself.
 
     Returns:
         How many kills there were of each kind, how many studies ended, and how many of them otherwise than undisturbed.
@@ -224,7 +224,7 @@ def many_kills(folder: Path, kills: int, seed: int = 0) -> Counter[str]:
     while sum(result[kind] for kind in lengths) < kills:
         out = folder / "broken"
         shutil.rmtree(out, ignore_errors=True)
-        kind = moments.choice(["alone", "alone", "group", "worker"])
+        kind = moments.choice([*["alone"] * 6, "group", "worker"])
         for attempt in range(50):
             child = os.fork()
             if child == 0:
@@ -237,7 +237,7 @@ def many_kills(folder: Path, kills: int, seed: int = 0) -> Counter[str]:
                     print(f"    {kind}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
                 finally:
                     os._exit(code)
-            until = time.monotonic() + moments.uniform(0.0, 1.1) * lengths[kind] if attempt < 8 else float("inf")
+            until = time.monotonic() + moments.uniform(0.0, 0.7) * lengths[kind] if attempt < 8 else float("inf")
             status = None
             while status is None and time.monotonic() < until:
                 done, code = os.waitpid(child, os.WNOHANG)

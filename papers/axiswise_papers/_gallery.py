@@ -212,8 +212,8 @@ def _header(verdicts: Mapping[str, Any]) -> Markup:
     how = (
         "Corrected means that what was checked is the statement under Errata: a slip of print mended, or a sentence "
         "made as strong as what was shown; in part, that what was run holds and the rest was not run. Training that is "
-        "shorter than the paper's contradicts nothing. In pictures pale points are seeds, and bold ones their mean with "
-        "its 95 % Student t interval."
+        "shorter than the paper's contradicts nothing. In pictures pale points are seeds, and bold ones their mean "
+        "with its 95 % Student t interval."
     )
     return element(
         "header",

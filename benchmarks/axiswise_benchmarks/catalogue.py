@@ -1,6 +1,8 @@
 """How far members of any architecture are from a plain loop, and how much faster, for the catalogue of networks."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -14,9 +16,60 @@ from axiswise.population import Member, Precision
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.shapes import Tensor
-from axiswise_benchmarks.networks import Network
+from axiswise_benchmarks.networks import NETWORKS, Network
+from axiswise_benchmarks.throughput import Task, bandwidth, cohort_rate, eager_rate, products, work
 
 SHARE = 0.01  # of their length, by which the first step moves the weights
+
+
+class Row(NamedTuple):
+    """What was found of one network; rates are model-steps a second, and None without a GPU.
+
+    Arguments:
+        network: Its name.
+        cpu: Deviation on a CPU, in double precision, by the operators of the fast path.
+        double: Deviation on the GPU in double precision.
+        single: The same in single precision.
+        narrow: The same with products in bfloat16.
+        eager: Rate of one model after another in eager PyTorch.
+        cohort: Rate of a cohort in bfloat16.
+        ratio: Of the two.
+        floor: The ratio at which memory or arithmetic alone would be busy all the time.
+    """
+
+    network: str
+    cpu: float
+    double: float | None = None
+    single: float | None = None
+    narrow: float | None = None
+    eager: float | None = None
+    cohort: float | None = None
+    ratio: float | None = None
+    floor: float | None = None
+
+
+def rows(device: torch.device, *, members: int = 32, only: Sequence[str] = ()) -> Iterator[Row]:
+    """Measures the networks of the catalogue, or those named, one after another."""
+    speeds = (bandwidth(device), products(device)) if device.type == "cuda" else None
+    for network in NETWORKS:
+        if only and network.name not in only:
+            continue
+        row = Row(network.name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
+        if speeds is not None:
+            types = ((torch.float64, "fp32"), (torch.float32, "fp32"), (torch.float32, "bf16"))
+            row = row._replace(
+                **dict(zip(row._fields[2:5], (deviation(network, device, *each) for each in types), strict=True)),
+                **rates(network, device, speeds, members),
+            )
+        yield row
+
+
+def rates(network: Network, device: torch.device, speeds: tuple[float, float], members: int) -> dict[str, float]:
+    """Model-steps a second of a network, eagerly and as a cohort, at batch 64, and what they could be at best."""
+    task = Task(network.name, Member(network.vae(), BetaVAE(), steps=1 << 30, batch=64), observations(network, device))
+    needed, eager, cohort = work(task), eager_rate(task), cohort_rate(task, members, "bf16")
+    fastest = 1.0 / max(needed.bytes / speeds[0], needed.flops / speeds[1])
+    return {"eager": eager, "cohort": cohort, "ratio": cohort / eager, "floor": fastest / eager}
 
 
 def observations(network: Network, device: torch.device, count: int = 256) -> FactorDataset:

@@ -352,7 +352,7 @@ def valid_padding() -> Pair:
 
 def same_padding() -> Pair:
     encoder = [nn.Conv2d(3, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)]
-    more = [nn.Conv2d(32, 64, 4, padding="same"), nn.ReLU(), nn.MaxPool2d(2)]
+    more = [nn.Conv2d(32, 64, 5, padding="same"), nn.ReLU(), nn.MaxPool2d(2)]
     return _encoder(64 * 64, *encoder, *more), transposed_3()[1]
 
 

@@ -146,6 +146,14 @@ def bandwidth(device: torch.device) -> float:
     return _rate(lambda: [target.copy_(source) for _ in range(10)], 10) * 2 * source.nbytes
 
 
+def products(device: torch.device) -> float:
+    """Operations a second of a large product in bfloat16: what arithmetic gives at best."""
+    side = 8192
+    one, two = (torch.randn(side, side, device=device, dtype=torch.bfloat16) for _ in range(2))
+    torch.mm(one, two)
+    return _rate(lambda: [torch.mm(one, two) for _ in range(10)], 10) * 2 * side**3
+
+
 def _rate(repeat: Callable[[], object], steps: int) -> float:
     torch.cuda.synchronize()
     began, taken = time.perf_counter(), 0

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.func import functional_call
+from torch.nn.utils.parametrizations import weight_norm
 
 from axiswise.population.program import over_members
 
@@ -99,6 +100,23 @@ def test_recurrent_layers_are_those_of_each_member(name):
     assert ["one after another" in str(warning.message) for warning in caught] == [True] * (name == "LSTM, projected")
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+CELLS = {
+    "GRU": lambda: nn.GRUCell(4, 3),
+    "LSTM": lambda: nn.LSTMCell(4, 3, bias=False),
+    "tanh": lambda: nn.RNNCell(4, 3),
+    "ReLU": lambda: nn.RNNCell(4, 3, nonlinearity="relu"),
+    "weight norm": lambda: weight_norm(nn.Linear(4, 3)),
+    "weight norm of all": lambda: weight_norm(nn.Linear(4, 3), dim=None),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_and_weight_norm_are_those_of_each_member(name):
+    x = torch.randn(3, 2, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for ours, theirs in zip(*compared(CELLS[name], x), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
 def test_a_view_of_images_that_lie_otherwise_is_a_copy():

@@ -204,11 +204,12 @@ def compiled(graph: GraphModule, example: Sequence[Tensor]) -> Callable[..., Any
     # Imported here, since it takes seconds.
     from torch._inductor import compile as compile_graph
 
-    inputs = [tensor.detach() for tensor in example]
+    inputs = [tensor.detach().contiguous() for tensor in example]
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its advice on settings that would change results
         try:
-            return compile_graph(graph, inputs, options={"deterministic": True})
+            program = compile_graph(graph, inputs, options={"deterministic": True})
+            return lambda *tensors: program(*(tensor.contiguous() for tensor in tensors))
         except Exception as error:  # it may raise anything
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
     warnings.warn(f"The step is not compiled, and slower than it could be. PyTorch says: {reason}", stacklevel=2)

@@ -58,6 +58,16 @@ def _view(x: Tensor, *sizes: Any, size: Any = None, dtype: torch.dtype | None = 
     return x.reshape(*sizes or (size,)) if kind is None else x.view(kind)
 
 
+def _average_pool(func: Callable[..., Tensor], input: Tensor, *how: Any, **more: Any) -> Tensor:
+    """Of contiguous images: with channels last, its gradient is wrong on CUDA (PyTorch issue 188344), or not mapped."""
+    return func(input.contiguous(), *how, **more)
+
+
+def _weight_norm(direction: Tensor, length: Tensor, dim: int = 0) -> Tensor:
+    axes = [axis for axis in range(direction.ndim) if dim == -1 or axis != dim]
+    return direction * (length / direction.square().sum(axes, keepdim=True).sqrt())
+
+
 def _normalised(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """(x − mean) / √(variance + ε) over some axes, the mean and the variance."""
     mean = x.mean(axes, keepdim=True)
@@ -151,9 +161,31 @@ def _lstm_cell(driven: Tensor, recurrent: Tensor, state: tuple[Tensor, ...]) -> 
     return torch.sigmoid(out) * torch.tanh(cell), cell
 
 
-def _recurrent(
-    func: Callable[..., Any], cell: Callable[[Tensor, Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]], *arguments: Any
+def _rnn_cell(
+    activation: Callable[[Tensor], Tensor], driven: Tensor, recurrent: Tensor, state: tuple[Tensor, ...]
+) -> tuple[Tensor, ...]:
+    return (activation(driven + recurrent),)
+
+
+Cell = Callable[[Tensor, Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
+
+
+def _one_cell(
+    cell: Cell,
+    x: Tensor,
+    start: Any,
+    into: Tensor,
+    over: Tensor,
+    bias: Tensor | None = None,
+    other: Tensor | None = None,
 ) -> Any:
+    """One step of a recurrent cell of PyTorch."""
+    state = tuple(start) if isinstance(start, tuple | list) else (start,)
+    found = cell(functional.linear(x, into, bias), functional.linear(state[0], over, other), state)
+    return found if len(found) > 1 else found[0]
+
+
+def _recurrent(func: Callable[..., Any], cell: Cell, *arguments: Any) -> Any:
     """A recurrent layer of PyTorch, one step of its cells after another; packed sequences are left to PyTorch."""
     x, start, weights, *how = arguments
     if not isinstance(weights, tuple | list):
@@ -179,12 +211,21 @@ def _recurrent(
     return sequence.transpose(0, 1) if batch_first else sequence, *last
 
 
+_tanh_cell, _relu_cell = partial(_rnn_cell, torch.tanh), partial(_rnn_cell, torch.relu)
+
 WRITTEN_OUT: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.Tensor.view: _view,
+    functional.avg_pool2d: partial(_average_pool, functional.avg_pool2d),
+    functional.adaptive_avg_pool2d: partial(_average_pool, functional.adaptive_avg_pool2d),
+    torch._weight_norm: _weight_norm,
     torch.gru: partial(_recurrent, torch.gru, _gru_cell),
+    torch.gru_cell: partial(_one_cell, _gru_cell),
     torch.lstm: partial(_recurrent, torch.lstm, _lstm_cell),
-    torch.rnn_tanh: partial(_recurrent, torch.rnn_tanh, lambda row, other, _: (torch.tanh(row + other),)),
-    torch.rnn_relu: partial(_recurrent, torch.rnn_relu, lambda row, other, _: (torch.relu(row + other),)),
+    torch.lstm_cell: partial(_one_cell, _lstm_cell),
+    torch.rnn_tanh: partial(_recurrent, torch.rnn_tanh, _tanh_cell),
+    torch.rnn_tanh_cell: partial(_one_cell, _tanh_cell),
+    torch.rnn_relu: partial(_recurrent, torch.rnn_relu, _relu_cell),
+    torch.rnn_relu_cell: partial(_one_cell, _relu_cell),
 }
 """What must be replaced wherever a step is traced for CUDA, also for one member."""
 

@@ -227,6 +227,7 @@ def traced(
         compiling: Whether the list is compiled, too.
     """
     flat, structure = pytree.tree_flatten(example)
+    flat = [tensor.contiguous() for tensor in flat] if compiling else flat
     result: list[pytree.TreeSpec] = []
 
     def on_flat(*tensors: Tensor) -> list[Tensor]:

@@ -186,8 +186,9 @@ def _like_output(gate: Tensor | None) -> Tensor | None:
     return None if gate is None else gate.permute(0, 1, 3, 4, 2).contiguous()
 
 
-# Tiles were chosen by measurement on an H200 for the layers of `models.conv64` (`benchmarks/README.md`). They depend on
-# one member's sizes alone, and are never tuned at run time: a resumed run must add in the same order.
+# Tiles were chosen by measurement on an H200 for layers of the networks in `benchmarks`. They depend on one member's
+# sizes alone, and are never tuned at run time: a resumed run must add in the same order.
+WIDE = Blocks(128, 128, 64, warps=8)  # for results of many channels
 
 
 def down(
@@ -224,9 +225,11 @@ def _gathered(
     y = _empty(x, p, n, o, i, j)
     if x.element_size() > 2:
         blocks = Blocks(64, _tile(o, 16, 64), _tile(depth, 16, 32), stages=2)
-    else:
+    elif o >= 128:
+        blocks = WIDE
+    else:  # a depth of one tile needs no loop; of more, smaller ones overlap better with their loads
         blocks = Blocks(
-            256 if depth <= 16 else 128 if rows > 1024 else 64, _tile(o, 16, 64), _tile(depth, 16, 32), stages=4
+            256 if depth <= 16 else 128, _tile(o, 16, 64), _tile(depth, 16, 64 if depth <= 64 else 32), stages=4
         )
     _down_kernel[(triton.cdiv(rows, blocks.rows), triton.cdiv(o, blocks.columns), p)](
         x, weight, bias.contiguous() if bias is not None else x, gate if gate is not None else x, y,
@@ -260,7 +263,7 @@ def up(
     if y.element_size() > 2:
         blocks = Blocks(64, _tile(c, 16, 64), _tile(depth, 16, 32), stages=2)
     else:
-        blocks = Blocks(128, _tile(c, 16, 64), _tile(depth, 16, 32))
+        blocks = WIDE if c >= 128 else Blocks(128, _tile(c, 16, 64), _tile(depth, 16, 32))
     _up_kernel[(triton.cdiv(n * qh * qw, blocks.rows), stride * stride * triton.cdiv(c, blocks.columns), p)](
         y, weight, bias.contiguous() if bias is not None else y, gate if gate is not None else y, x,
         n, height, width, i, j, qh, qw, *y.stride(),
@@ -301,9 +304,10 @@ def weights(
     if x.element_size() > 2:
         blocks = Blocks(32, _tile(o, 16, 64), _tile(depth, 16, 64), stages=2)
     else:
-        blocks = Blocks(128 if o <= 32 else 64, _tile(o, 16, 64), _tile(depth, 16, 128 if o <= 32 else 256))
+        deepest = 256 if o > 32 and depth >= 1024 else 128
+        blocks = Blocks(128 if o <= 32 else 64, _tile(o, 16, 64), _tile(depth, 16, deepest))
     tiles = triton.cdiv(depth, blocks.depth) * triton.cdiv(o, blocks.columns)
-    slices = max(1, min(16, max(4, rows // 4096)) // tiles)
+    slices = max(1, min(16 // tiles, rows // 1024))  # programs of a member, of which 32 then fill the machine
     part = triton.cdiv(triton.cdiv(rows, slices), blocks.rows) * blocks.rows
     weight = torch.empty(slices, p, o, c, kh, kw, device=x.device)
     sums = torch.empty(slices, p, o, device=x.device)

@@ -119,6 +119,30 @@ def test_cells_and_weight_norm_are_those_of_each_member(name):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+POOLS = {
+    "average": lambda: nn.AvgPool2d(3, 2, 1),
+    "average, by other numbers": lambda: nn.AvgPool2d((2, 3), ceil_mode=True, count_include_pad=False),
+    "adaptive": lambda: nn.AdaptiveAvgPool2d((4, 3)),
+    "adaptive, to one": lambda: nn.AdaptiveAvgPool2d(1),
+    "adaptive, one side": lambda: nn.AdaptiveAvgPool2d((None, 2)),
+    "bilinear": lambda: nn.Upsample(scale_factor=2, mode="bilinear"),
+    "bilinear, by corners": lambda: nn.UpsamplingBilinear2d(scale_factor=(2, 3)),
+    "bilinear, to a size": lambda: nn.Upsample(size=(7, 3), mode="bilinear", align_corners=False),
+    "bilinear, scaled": lambda: nn.Upsample(scale_factor=1.7, mode="bilinear", recompute_scale_factor=True),
+    "nearest": lambda: nn.Upsample(scale_factor=2),
+    "bicubic": lambda: nn.Upsample(scale_factor=2, mode="bicubic"),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels last"])
+def test_pooling_and_interpolation_are_those_of_each_member(name, last):
+    x = torch.randn(3, 2, 6, 5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    x = x.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3) if last else x
+    for ours, theirs in zip(*compared(POOLS[name], x), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
 def test_a_view_of_images_that_lie_otherwise_is_a_copy():
     x = torch.randn(3, 2, 4, 4, 6).permute(0, 1, 4, 2, 3)
 

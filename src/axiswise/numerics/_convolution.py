@@ -79,7 +79,7 @@ def _(
 ) -> tuple[Tensor, Tensor]:
     (members, _, inputs), outputs = x.shape[:3], y.shape[2]
     sums = x.new_empty(members, inputs if big else outputs, dtype=dtype)
-    return x.new_empty(members, outputs, inputs, height, width, dtype=dtype), sums
+    return x.new_empty(members, height, width, inputs, outputs, dtype=dtype).permute(0, 4, 3, 1, 2), sums
 
 
 @torch.library.impl("axiswise::down", "CompositeExplicitAutograd")
@@ -182,14 +182,14 @@ def _by_products(y: Tensor, weight: Tensor, stride: int, padding: int, height: i
 def _weights(
     x: Tensor, y: Tensor, height: int, width: int, stride: int, padding: int, dtype: torch.dtype, big: bool
 ) -> tuple[Tensor, Tensor]:
+    sums = (x if big else y).sum((1, 3, 4), dtype=dtype)
     if _has_kernel(x):
         from axiswise.numerics._kernels import triton_convolution
 
-        weight, sums = triton_convolution.weights(x, y, height, width, stride, padding)
-        return weight.to(dtype), x.sum((1, 3, 4), dtype=dtype) if big else sums.to(dtype)
+        return triton_convolution.weights(x, y, height, width, stride, padding).to(dtype), sums
     shape = (y.shape[2], x.shape[2], height, width)
     parts = [conv2d_weight(a, shape, b, stride=stride, padding=padding) for a, b in zip(x, y, strict=True)]
-    return torch.stack(parts).to(dtype).contiguous(), (x if big else y).sum((1, 3, 4), dtype=dtype)
+    return torch.stack(parts).to(dtype).permute(0, 3, 4, 2, 1).contiguous().permute(0, 4, 3, 1, 2), sums
 
 
 def _has_kernel(image: Tensor) -> bool:

@@ -58,9 +58,34 @@ def _view(x: Tensor, *sizes: Any, size: Any = None, dtype: torch.dtype | None = 
     return x.reshape(*sizes or (size,)) if kind is None else x.view(kind)
 
 
-def _average_pool(func: Callable[..., Tensor], input: Tensor, *how: Any, **more: Any) -> Tensor:
-    """Of contiguous images: with channels last, its gradient is wrong on CUDA (PyTorch issue 188344), or not mapped."""
-    return func(input.contiguous(), *how, **more)
+def _average_pool(input: Tensor, *how: Any, **more: Any) -> Tensor:
+    """Of contiguous images: with channels last, PyTorch's gradient is wrong on CUDA (its issue 188344)."""
+    return functional.avg_pool2d(input.contiguous(), *how, **more)
+
+
+def _adaptive_average_pool(x: Tensor, output_size: Any) -> Tensor:
+    sizes = output_size if isinstance(output_size, tuple | list) else (output_size, output_size)
+    pairs = zip(sizes, x.shape[-2:], strict=True)
+    return _by_axes(x, *(partial(functional.adaptive_avg_pool1d, output_size=size or side) for size, side in pairs))
+
+
+def _interpolate(
+    x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", *rest: Any, **more: Any
+) -> Tensor:
+    if mode != "bilinear" or rest or more.get("antialias"):
+        return functional.interpolate(x, size, scale_factor, mode, *rest, **more)
+    pairs = zip(*(one if isinstance(one, tuple | list) else (one, one) for one in (size, scale_factor)), strict=True)
+    return _by_axes(
+        x, *(partial(functional.interpolate, size=a, scale_factor=b, mode="linear", **more) for a, b in pairs)
+    )
+
+
+def _by_axes(x: Tensor, *maps: Callable[[Tensor], Tensor]) -> Tensor:
+    """A linear map of rows and one of columns as products: PyTorch adds up its gradient in any order on CUDA."""
+    kind = {"dtype": torch.promote_types(x.dtype, torch.float32), "device": x.device}
+    sides = zip(maps, x.shape[-2:], strict=True)
+    rows, columns = (one(torch.eye(side, **kind)[:, None])[:, 0] for one, side in sides)
+    return (x.transpose(-1, -2) @ rows).transpose(-1, -2) @ columns
 
 
 def _weight_norm(direction: Tensor, length: Tensor, dim: int = 0) -> Tensor:
@@ -215,8 +240,9 @@ _tanh_cell, _relu_cell = partial(_rnn_cell, torch.tanh), partial(_rnn_cell, torc
 
 WRITTEN_OUT: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.Tensor.view: _view,
-    functional.avg_pool2d: partial(_average_pool, functional.avg_pool2d),
-    functional.adaptive_avg_pool2d: partial(_average_pool, functional.adaptive_avg_pool2d),
+    functional.avg_pool2d: _average_pool,
+    functional.adaptive_avg_pool2d: _adaptive_average_pool,
+    functional.interpolate: _interpolate,
     torch._weight_norm: _weight_norm,
     torch.gru: partial(_recurrent, torch.gru, _gru_cell),
     torch.gru_cell: partial(_one_cell, _gru_cell),

@@ -119,7 +119,7 @@ def _up_kernel(
 
 @triton.jit
 def _weights_kernel(
-    x, y, weight, sums,
+    x, y, weight,
     members, rows, part, H, W, I, J,
     x_member, x_sample, x_channel, x_row, x_column,
     y_member, y_sample, y_channel, y_row, y_column,
@@ -135,7 +135,6 @@ def _weights_kernel(
     y += member * y_member
     taps = ki * x_row + kj * x_column + channel * x_channel
     total = tl.zeros((BK, BN), dtype=tl.float32)
-    column_sums = tl.zeros((BN,), dtype=tl.float32)
     for start in range(slice_ * part, tl.minimum((slice_ + 1) * part, rows), BM):
         row = start + tl.arange(0, BM)
         n, i, j = row // (I * J), row // J % I, row % J
@@ -147,12 +146,8 @@ def _weights_kernel(
         there = (n * y_sample + i * y_row + j * y_column)[:, None] + (out * y_channel)[None, :]
         b = tl.load(y + there, mask=mine[:, None] & (out < O)[None, :], other=0.0)
         total = tl.dot(tl.trans(a), b, total, input_precision="ieee")
-        column_sums += tl.sum(b.to(column_sums.dtype), 0)
-    here = (slice_ * members + member) * (KH * KW * C * O)
-    place = here + (out[None, :] * C + channel[:, None]) * (KH * KW) + (ki * KW + kj)[:, None]
-    tl.store(weight + place, total, mask=(k < KH * KW * C)[:, None] & (out < O)[None, :])
-    if tl.program_id(0) % tiles == 0:
-        tl.store(sums + (slice_ * members + member) * O + out, column_sums, mask=out < O)
+    weight += (slice_ * members + member) * (KH * KW * C * O)
+    tl.store(weight + k[:, None] * O + out[None, :], total, mask=(k < KH * KW * C)[:, None] & (out < O)[None, :])
 
 
 class Blocks(NamedTuple):
@@ -296,8 +291,8 @@ def _shuffled(y: Tensor, weight: Tensor, bias: Tensor | None, stride: int, paddi
 
 def weights(
     x: Float[Tensor, "p n c h w"], y: Float[Tensor, "p n o i j"], kh: int, kw: int, stride: int, padding: int
-) -> tuple[Float[Tensor, "p o c k l"], Float[Tensor, "p o"]]:
-    """Sums over samples and pixels, in slices that are added up in a fixed order; and the sums of y."""
+) -> Float[Tensor, "p o c k l"]:
+    """Sums over samples and pixels, in slices that are added up in a fixed order."""
     p, n, c, h, w = x.shape
     o, i, j = y.shape[2:]
     rows, depth = n * i * j, kh * kw * c
@@ -309,12 +304,11 @@ def weights(
     tiles = triton.cdiv(depth, blocks.depth) * triton.cdiv(o, blocks.columns)
     slices = max(1, min(16 // tiles, rows // 1024))  # programs of a member, of which 32 then fill the machine
     part = triton.cdiv(triton.cdiv(rows, slices), blocks.rows) * blocks.rows
-    weight = torch.empty(slices, p, o, c, kh, kw, device=x.device)
-    sums = torch.empty(slices, p, o, device=x.device)
+    weight = torch.empty(slices, p, kh, kw, c, o, device=x.device)
     _weights_kernel[(tiles, slices, p)](
-        x, y, weight, sums,
+        x, y, weight,
         p, rows, part, h, w, i, j, *x.stride(), *y.stride(),
         c, o, kh, kw, stride, padding,
         BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
-    return (weight[0], sums[0]) if slices == 1 else (weight.sum(0), sums.sum(0))
+    return (weight[0] if slices == 1 else weight.sum(0)).permute(0, 4, 3, 1, 2)

@@ -56,9 +56,10 @@ def rows(device: torch.device, *, members: int = 32, only: Sequence[str] = ()) -
             continue
         row = Row(network.name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
         if speeds is not None:
-            types = ((torch.float64, "fp32"), (torch.float32, "fp32"), (torch.float32, "bf16"))
             row = row._replace(
-                **dict(zip(row._fields[2:5], (deviation(network, device, *each) for each in types), strict=True)),
+                double=deviation(network, device, torch.float64, "fp32"),
+                single=deviation(network, device, torch.float32, "fp32"),
+                narrow=deviation(network, device, torch.float32, "bf16"),
                 **rates(network, device, speeds, members),
             )
         yield row

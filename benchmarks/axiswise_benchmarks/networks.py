@@ -6,7 +6,7 @@ observations it takes. Widths are those of ordinary use, so that speeds mean som
 
 # ruff: noqa: D102, D103 (names and layers say what is built)
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -76,13 +76,13 @@ def _decoder(shape: tuple[int, ...], *layers: nn.Module) -> nn.Module:
     return nn.Sequential(nn.Linear(LATENTS, prod(shape)), nn.Unflatten(1, shape), *layers)
 
 
-def _halving(widths: tuple[int, ...], after: Callable[[int], list[nn.Module]]) -> list[nn.Module]:
+def _halving(widths: tuple[int, ...], after: Callable[[int], Sequence[nn.Module]]) -> list[nn.Module]:
     """Convolutions of kernel 4 and stride 2, each followed by other layers."""
     pairs = pairwise(widths)
     return [layer for one, two in pairs for layer in (nn.Conv2d(one, two, 4, 2, 1), *after(two))]
 
 
-def _doubling(widths: tuple[int, ...], after: Callable[[int], list[nn.Module]]) -> list[nn.Module]:
+def _doubling(widths: tuple[int, ...], after: Callable[[int], Sequence[nn.Module]]) -> list[nn.Module]:
     """Transposed convolutions of kernel 4 and stride 2; other layers follow all but the last."""
     *first, (one, two) = pairwise(widths)
     layers = [layer for a, b in first for layer in (nn.ConvTranspose2d(a, b, 4, 2, 1), *after(b))]
@@ -90,7 +90,7 @@ def _doubling(widths: tuple[int, ...], after: Callable[[int], list[nn.Module]]) 
 
 
 def _mirrored(
-    after: Callable[[int], list[nn.Module]], widths: tuple[int, ...] = (3, 32, 64, 64), last: int = 4
+    after: Callable[[int], Sequence[nn.Module]], widths: tuple[int, ...] = (3, 32, 64, 64), last: int = 4
 ) -> Pair:
     """An encoder of convolutions and the decoder that mirrors it, with the same layers between."""
     inner = (widths[-1], 4, 4)

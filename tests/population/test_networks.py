@@ -24,8 +24,9 @@ def test_one_member_is_that_of_a_plain_loop(network):
     assert deviation(network, torch.device("cpu"), torch.float64, "fp32", members=1, batch=3, steps=2) < 1e-10
 
 
-# Relative to the way that weights went in three steps. In bfloat16 batch norm over five observations is the worst.
-TOLERANCES = {("fp32", torch.float64): 1e-8, ("fp32", torch.float32): 1e-3, ("bf16", torch.float32): 0.3}
+# Relative to the way that weights went in three steps. In double precision PyTorch's own weight norm is the worst, off
+# by 8e-9 on CUDA; in the others batch norm over five observations, which divides by small differences.
+TOLERANCES = {("fp32", torch.float64): 1e-7, ("fp32", torch.float32): 3e-3, ("bf16", torch.float32): 0.3}
 
 
 @pytest.mark.gpu

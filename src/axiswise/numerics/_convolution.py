@@ -51,9 +51,9 @@ torch.library.define(
 )
 
 
-def _strided(x: Tensor, p: int, n: int, c: int, h: int, w: int) -> Tensor:
-    """An uninitialised stack ``(p, n, c, h, w)`` with channels last in memory."""
-    return x.new_empty(p, n, h, w, c).permute(0, 1, 4, 2, 3)
+def _strided(image: Tensor, channels: int, height: int, width: int) -> Tensor:
+    """Uninitialised images, as many as those given, with channels last in memory."""
+    return image.new_empty(*image.shape[:2], height, width, channels).permute(0, 1, 4, 2, 3)
 
 
 # What a compiler must know of the operators: how large their results are, and how these lie in memory.
@@ -63,14 +63,14 @@ def _strided(x: Tensor, p: int, n: int, c: int, h: int, w: int) -> Tensor:
 def _(x: Tensor, weight: Tensor, bias: Any, gate: Any, stride: int, padding: int, relu: bool) -> Tensor:
     sides = zip(x.shape[-2:], weight.shape[-2:], strict=True)
     i, j = ((side + 2 * padding - kernel) // stride + 1 for side, kernel in sides)
-    return _strided(x, *x.shape[:2], weight.shape[1], i, j)
+    return _strided(x, weight.shape[1], i, j)
 
 
 @torch.library.register_fake("axiswise::up")
 def _(
     y: Tensor, weight: Tensor, bias: Any, gate: Any, stride: int, padding: int, height: int, width: int, relu: bool
 ) -> Tensor:
-    return _strided(y, *y.shape[:2], weight.shape[2], height, width)
+    return _strided(y, weight.shape[2], height, width)
 
 
 @torch.library.register_fake("axiswise::weights")

@@ -53,7 +53,7 @@ class Accelerated(TorchFunctionMode):
         if self.compute is not None and func not in _NARROW and getattr(func, "__name__", "") not in ("__get__", "to"):
             widened: Any = pytree.tree_map_only(Tensor, self._widened, (args, kwargs))
             args, kwargs = widened
-        return WRITTEN_OUT.get(func, func)(*args, **kwargs)
+        return WRITTEN_OUT.get(func, func)(*args, **(kwargs or {}))
 
     def _widened(self, tensor: Tensor) -> Tensor:
         with torch._C.DisableTorchFunction():
@@ -204,11 +204,11 @@ def compiled(graph: GraphModule, example: Sequence[Tensor]) -> Callable[..., Any
     # Imported here, since it takes seconds.
     from torch._inductor import compile as compile_graph
 
-    inputs = [tensor.detach().contiguous() for tensor in example]
+    inputs: list[Any] = [tensor.detach().contiguous() for tensor in example]
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its advice on settings that would change results
         try:
-            program = compile_graph(graph, inputs, options={"deterministic": True})
+            program: Any = compile_graph(graph, inputs, options={"deterministic": True})
             return lambda *tensors: program(*(tensor.contiguous() for tensor in tensors))
         except Exception as error:  # it may raise anything
             reason = f"{type(error).__name__}: {error}".splitlines()[0]

@@ -206,8 +206,8 @@ def _one_cell(
 ) -> Any:
     """One step of a recurrent cell of PyTorch."""
     state = tuple(start) if isinstance(start, tuple | list) else (start,)
-    found = cell(functional.linear(x, into, bias), functional.linear(state[0], over, other), state)
-    return found if len(found) > 1 else found[0]
+    first, *others = cell(functional.linear(x, into, bias), functional.linear(state[0], over, other), state)
+    return (first, *others) if others else first
 
 
 def _recurrent(func: Callable[..., Any], cell: Cell, *arguments: Any) -> Any:
@@ -243,7 +243,7 @@ WRITTEN_OUT: dict[Callable[..., Any], Callable[..., Any]] = {
     functional.avg_pool2d: _average_pool,
     functional.adaptive_avg_pool2d: _adaptive_average_pool,
     functional.interpolate: _interpolate,
-    torch._weight_norm: _weight_norm,
+    torch._weight_norm: _weight_norm,  # pyright: ignore[reportPrivateImportUsage]
     torch.gru: partial(_recurrent, torch.gru, _gru_cell),
     torch.gru_cell: partial(_one_cell, _gru_cell),
     torch.lstm: partial(_recurrent, torch.lstm, _lstm_cell),

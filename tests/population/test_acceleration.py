@@ -283,9 +283,10 @@ def test_members_do_not_depend_on_their_company_on_a_gpu(precision, dtype, toler
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("model", [models.conv64(latents=4), models.dcgan64(1, 4)], ids=lambda vae: vae.network.name)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(precision, tmp_path):
-    members = grid(model=models.conv64(latents=4), objective=objectives.BetaVAE(), batch=8, steps=57, seed=range(3))
+def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(model, precision, tmp_path):
+    members = grid(model=model, objective=objectives.BetaVAE(), batch=8, steps=57, seed=range(3))
     dataset = images(64, "cuda")
     whole = train(members, dataset, precision=precision)
 
@@ -307,6 +308,7 @@ def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(precision, tmp_path):
         loop.SAVE_SECONDS = before
     for one, other in zip(whole.trained, resumed.trained, strict=True):
         assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
+        assert all(torch.equal(one.buffers[name], other.buffers[name]) for name in one.buffers)
 
 
 @pytest.mark.gpu

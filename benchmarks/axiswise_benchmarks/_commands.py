@@ -79,6 +79,37 @@ def data(
 
 
 @app.command()
+def networks(
+    device: Annotated[str, typer.Option(help="Where to measure: cpu, cuda, ….")] = "cpu",
+    members: Annotated[int, typer.Option(help="Members of a cohort.")] = 32,
+    only: Annotated[list[str] | None, typer.Option(help="A network to measure; may be given several times.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
+    force: Force = False,
+) -> None:
+    """Train networks as people build them: how far from a plain loop, and on a GPU how much faster than eagerly."""
+    from axiswise.population.train import device_named
+    from axiswise.records import versions, write_json
+    from axiswise_benchmarks.catalogue import Row, rows
+
+    check_output(json_file, force=force)
+    typer.echo(
+        "deviation from a plain loop in double precision, relative to the way the weights went, of stacked members:"
+    )
+    typer.echo(
+        "cpu, double; and on the GPU double, single, with bfloat16 products. Model-steps a second at batch 64, eager"
+    )
+    typer.echo("and as a cohort in bfloat16; floor: the ratio at which memory or arithmetic alone would be busy.")
+    typer.echo(f"{'network':30} " + " ".join(f"{name:>8}" for name in Row._fields[1:]))
+    found = []
+    for row in rows(device_named(device), members=members, only=only or ()):
+        found.append(row._asdict())
+        deviations = " ".join(_or_dash(value, "8.0e") for value in row[1:5])
+        typer.echo(f"{row.network:30} {deviations} " + " ".join(_or_dash(value, "8.0f") for value in row[5:]))
+    if json_file:
+        write_json(json_file, {"format": "axiswise-bench-1", "device": device, "versions": versions(), "rows": found})
+
+
+@app.command()
 def scores(
     members: Annotated[int, typer.Option(help="Members of the population.")] = 100,
     exact: Annotated[

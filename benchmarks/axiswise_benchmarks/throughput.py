@@ -110,13 +110,11 @@ def eager_step(task: Task) -> EagerStep:
         observed = Batch(dataset.x(index), index, len(dataset), second=second)
         terms = member.objective.loss(networks, observed, draws, number)
         losses = [terms.total] if terms.adversary is None else [terms.total, terms.adversary]
-        found = [
-            torch.autograd.grad(loss, weights, retain_graph=len(losses) > 1)
-            for loss, weights in zip(losses, parameters, strict=True)
-        ]
-        for weights, gradients, optimizer in zip(parameters, found, optimizers, strict=True):
-            for weight, gradient in zip(weights, gradients, strict=True):
-                weight.grad = gradient
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        for loss, weights in zip(losses, parameters, strict=True):
+            loss.backward(inputs=weights, retain_graph=len(losses) > 1)
+        for optimizer in optimizers:
             optimizer.step()
 
     return EagerStep(take, [layer for group in groups for module in group.values() for layer in module.modules()])
@@ -144,6 +142,14 @@ def bandwidth(device: torch.device) -> float:
     target = torch.empty_like(source)
     target.copy_(source)
     return _rate(lambda: [target.copy_(source) for _ in range(10)], 10) * 2 * source.nbytes
+
+
+def products(device: torch.device) -> float:
+    """Operations a second of a large product in bfloat16: what arithmetic gives at best."""
+    side = 8192
+    one, two = (torch.randn(side, side, device=device, dtype=torch.bfloat16) for _ in range(2))
+    torch.mm(one, two)
+    return _rate(lambda: [torch.mm(one, two) for _ in range(10)], 10) * 2 * side**3
 
 
 def _rate(repeat: Callable[[], object], steps: int) -> float:

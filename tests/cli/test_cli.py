@@ -263,6 +263,17 @@ def test_bench_prints_and_writes_ratios(tmp_path, monkeypatch):
     assert f"{row['ratio']:7.1f}" in done.output
 
 
+def test_bench_networks_prints_and_writes_deviations(tmp_path):
+    arguments = ["bench", "networks", "--only", "mnist", "--json", str(tmp_path / "bench.json")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads((tmp_path / "bench.json").read_text())["rows"]
+    assert row["network"] == "mnist"
+    assert 0.0 < row["cpu"] < 1e-10
+    assert f"{row['cpu']:8.0e}" in done.output
+    assert row["eager"] is None
+
+
 def test_bench_data_compares_batches_with_the_step(tmp_path, monkeypatch):
     from axiswise import data
     from axiswise.numerics import uniform

@@ -286,10 +286,14 @@ def test_kernels_equal_the_reference(dtype, sizes, seed):
             own.up(y.double(), weight, None, None, stride, padding, *size, True),
             own.up(y.cuda(), fast_weight, None, None, stride, padding, *size, True),
         ),
-        *zip(
-            own.weights(x, y.double(), *kernels[-2:], stride, padding, torch.float64),
-            own.weights(fast_x, y.cuda(), *kernels[-2:], stride, padding, torch.float64),
-            strict=True,
+        *(
+            pair
+            for big in (False, True)
+            for pair in zip(
+                own.weights(x, y.double(), *kernels[-2:], stride, padding, torch.float64, big),
+                own.weights(fast_x, y.cuda(), *kernels[-2:], stride, padding, torch.float64, big),
+                strict=True,
+            )
         ),
     ]
     for expected, found in pairs:
@@ -305,12 +309,13 @@ def test_a_member_does_not_depend_on_its_company_on_a_gpu():
         normal(5, 64, 32, 4, 4, seed=1, device="cuda", dtype=torch.float32),
     )
     y = torch.ops.axiswise.down(x, weight, None, None, 2, 1, True)
-    gradient = torch.ops.axiswise.weights(x, y, 4, 4, 2, 1, torch.float32)[0]
+    gradient = torch.ops.axiswise.weights(x, y, 4, 4, 2, 1, torch.float32, False)[0]
     for member in range(5):
         own = slice(member, member + 1)
         alone = torch.ops.axiswise.down(x[own], weight[own], None, None, 2, 1, True)
         assert torch.equal(alone[0], y[member])
-        assert torch.equal(torch.ops.axiswise.weights(x[own], alone, 4, 4, 2, 1, torch.float32)[0][0], gradient[member])
+        found = torch.ops.axiswise.weights(x[own], alone, 4, 4, 2, 1, torch.float32, False)[0]
+        assert torch.equal(found[0], gradient[member])
 
 
 @pytest.mark.gpu

@@ -12,7 +12,7 @@ from axiswise import data, grid, models, objectives, optimizers, train
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import uniform
 from axiswise.population import Member
-from axiswise.population._acceleration import Accelerated, aten, cast_once, fused, own
+from axiswise.population._acceleration import Accelerated, aten, cast_once, compiled, fused, own
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population.program import Precision
@@ -78,6 +78,52 @@ def test_relu_and_its_derivative_move_into_the_convolutions(saved, moves):
     assert targets.count(own.down.default) + targets.count(own.up.default) == 5  # 3 forth, 2 back: not to the data
     for found, value in zip(graph(x, *weights), expected, strict=True):
         torch.testing.assert_close(found, value, rtol=0, atol=0)
+
+
+def test_a_derivative_stays_where_the_result_would_lie_otherwise_in_memory():
+    """Behind a dense layer a gradient lies as the rest of the step was traced for, and a convolution's does not."""
+    network = nn.Sequential(nn.Linear(2, 48), nn.Unflatten(1, (3, 4, 4)), nn.ReLU(), nn.ConvTranspose2d(3, 1, 4, 2, 1))
+    network, x = network.double(), torch.randn(2, 2, dtype=torch.float64)
+    weights = [parameter.detach().requires_grad_() for parameter in network.parameters()]
+
+    def step(x, *weights):
+        named = dict(zip((name for name, _ in network.named_parameters()), weights, strict=True))
+        return torch.autograd.grad(torch.func.functional_call(network, named, (x,)).square().sum(), weights)
+
+    with Accelerated("fp32"):
+        graph = make_fx(step)(x, *weights)
+    expected = graph(x, *weights)
+    fused(graph.graph)
+    graph.recompile()
+    assert aten.threshold_backward.default in [node.target for node in graph.graph.nodes]
+    for found, value in zip(graph(x, *weights), expected, strict=True):
+        torch.testing.assert_close(found, value, rtol=0, atol=0)
+
+
+def test_what_cannot_be_compiled_is_replayed(monkeypatch):
+    def refuse(*arguments, **options):
+        raise ValueError("no compiler\nanywhere")
+
+    monkeypatch.setattr("torch._inductor.compile", refuse)
+    graph = make_fx(lambda x: x + 1)(torch.zeros(2))
+    with pytest.warns(UserWarning, match=r"The step is not compiled.* PyTorch says: ValueError: no compiler$"):
+        run = compiled(graph, [torch.zeros(2)])
+    assert torch.equal(run(torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_compiled_steps_take_inputs_however_they_lie(monkeypatch):
+    """The compiler is told of contiguous inputs, and given such."""
+    layouts = []
+
+    def record(graph, inputs, options):
+        layouts.extend(tensor.is_contiguous() for tensor in inputs)
+        return lambda *tensors: layouts.extend(tensor.is_contiguous() for tensor in tensors) or graph(*tensors)
+
+    monkeypatch.setattr("torch._inductor.compile", record)
+    strided = torch.randn(3, 8)[:, :5]
+    run = compiled(make_fx(lambda x: 2 * x)(strided), [strided])
+    assert torch.equal(run(strided), 2 * strided)
+    assert layouts == [True, True]
 
 
 def test_casts_of_one_weight_are_shared_and_no_others():
@@ -237,9 +283,10 @@ def test_members_do_not_depend_on_their_company_on_a_gpu(precision, dtype, toler
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("model", [models.conv64(latents=4), models.dcgan64(1, 4)], ids=lambda vae: vae.network.name)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(precision, tmp_path):
-    members = grid(model=models.conv64(latents=4), objective=objectives.BetaVAE(), batch=8, steps=57, seed=range(3))
+def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(model, precision, tmp_path):
+    members = grid(model=model, objective=objectives.BetaVAE(), batch=8, steps=57, seed=range(3))
     dataset = images(64, "cuda")
     whole = train(members, dataset, precision=precision)
 
@@ -261,6 +308,7 @@ def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(precision, tmp_path):
         loop.SAVE_SECONDS = before
     for one, other in zip(whole.trained, resumed.trained, strict=True):
         assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
+        assert all(torch.equal(one.buffers[name], other.buffers[name]) for name in one.buffers)
 
 
 @pytest.mark.gpu

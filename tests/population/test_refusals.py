@@ -85,8 +85,9 @@ class Careless:
 def test_what_cannot_be_vectorised_is_named(what, members, square):
     several = [Member(models.linear(3, 2), Careless(what), steps=2, seed=seed) for seed in range(members)]
     reason = "draws its own random numbers" if what == "draws" else "branches on the value of a tensor"
-    with pytest.raises(AxiswiseError, match=reason):
+    with pytest.raises(AxiswiseError, match=reason) as refused:
         train(several, square)
+    assert ("dropout" in str(refused.value)) is (what == "draws")
 
 
 @pytest.mark.parametrize("bad", [0, 1])

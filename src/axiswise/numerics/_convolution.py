@@ -6,11 +6,12 @@ lays them out: `down` takes the big one to the small one, `up` is its adjoint, a
 the weights. Each derivative of one is another of the three, so that they can be differentiated any number of times, in
 either mode.
 
-On CUDA they run kernels that never write the columns of the matrix product (`kernels.triton_convolution`). Elsewhere
-they run PyTorch's own convolutions, member by member, but for `up` in single and double precision: PyTorch's transposed
-convolution is slow in double precision, and a matrix product a few samples at a time takes half the time or less. This
-is the reference the kernels are tested against. A result has the type of the images; weights and biases may be of a
-wider one, and their gradients are never rounded to the narrower.
+On CUDA, but in double precision, they run kernels that never write the columns of the matrix product
+(`kernels.triton_convolution`). Elsewhere they run PyTorch's own convolutions, member by member, but for `up` on a CPU
+in single and double precision: PyTorch's transposed convolution is slow there, and a matrix product a few samples at a
+time takes half the time or less. This is the reference the kernels are tested against. A result has channels last in
+memory and the type of the images; weights and biases may be of a wider one, and their gradients are never rounded to
+the narrower.
 
 `transposed` is `conv_transpose2d` by the operator `up`, where it applies.
 """
@@ -46,15 +47,46 @@ torch.library.define(
 )
 torch.library.define(
     "axiswise::weights",
-    f"(Tensor x, Tensor y, SymInt height, SymInt width, {_HOW}, ScalarType dtype) -> (Tensor, Tensor)",
+    f"(Tensor x, Tensor y, SymInt height, SymInt width, {_HOW}, ScalarType dtype, bool big) -> (Tensor, Tensor)",
 )
+
+
+def _strided(image: Tensor, channels: int, height: int, width: int) -> Tensor:
+    """Uninitialised images, as many as those given, with channels last in memory."""
+    return image.new_empty(*image.shape[:2], height, width, channels).permute(0, 1, 4, 2, 3)
+
+
+# What a compiler must know of the operators: how large their results are, and how these lie in memory.
+
+
+@torch.library.register_fake("axiswise::down")
+def _(x: Tensor, weight: Tensor, bias: Any, gate: Any, stride: int, padding: int, relu: bool) -> Tensor:
+    sides = zip(x.shape[-2:], weight.shape[-2:], strict=True)
+    i, j = ((side + 2 * padding - kernel) // stride + 1 for side, kernel in sides)
+    return _strided(x, weight.shape[1], i, j)
+
+
+@torch.library.register_fake("axiswise::up")
+def _(
+    y: Tensor, weight: Tensor, bias: Any, gate: Any, stride: int, padding: int, height: int, width: int, relu: bool
+) -> Tensor:
+    return _strided(y, weight.shape[2], height, width)
+
+
+@torch.library.register_fake("axiswise::weights")
+def _(
+    x: Tensor, y: Tensor, height: int, width: int, stride: int, padding: int, dtype: torch.dtype, big: bool
+) -> tuple[Tensor, Tensor]:
+    (members, _, inputs), outputs = x.shape[:3], y.shape[2]
+    sums = x.new_empty(members, inputs if big else outputs, dtype=dtype)
+    return x.new_empty(members, height, width, inputs, outputs, dtype=dtype).permute(0, 4, 3, 1, 2), sums
 
 
 @torch.library.impl("axiswise::down", "CompositeExplicitAutograd")
 def _down(
     x: Tensor, weight: Tensor, bias: Tensor | None, gate: Tensor | None, stride: int, padding: int, relu: bool
 ) -> Tensor:
-    if x.is_cuda:
+    if _has_kernel(x):
         from axiswise.numerics._kernels import triton_convolution
 
         return triton_convolution.down(x, weight, bias, gate, stride, padding, relu)
@@ -74,11 +106,11 @@ def _up(
     width: int,
     relu: bool,
 ) -> Tensor:
-    if y.is_cuda:
+    if _has_kernel(y):
         from axiswise.numerics._kernels import triton_convolution
 
         return triton_convolution.up(y, weight, bias, gate, stride, padding, height, width, relu)
-    if y.dtype in (torch.float32, torch.float64):
+    if not y.is_cuda and y.dtype in (torch.float32, torch.float64):
         return _finished(_by_products(y, weight.to(y.dtype), stride, padding, height, width), bias, gate, relu)
     sides = zip((height, width), y.shape[-2:], weight.shape[-2:], strict=True)
     extra = tuple(side - ((small - 1) * stride - 2 * padding + kernel) for side, small, kernel in sides)
@@ -148,23 +180,29 @@ def _by_products(y: Tensor, weight: Tensor, stride: int, padding: int, height: i
 
 @torch.library.impl("axiswise::weights", "CompositeExplicitAutograd")
 def _weights(
-    x: Tensor, y: Tensor, height: int, width: int, stride: int, padding: int, dtype: torch.dtype
+    x: Tensor, y: Tensor, height: int, width: int, stride: int, padding: int, dtype: torch.dtype, big: bool
 ) -> tuple[Tensor, Tensor]:
-    if x.is_cuda:
+    sums = (x if big else y).sum((1, 3, 4), dtype=dtype)
+    if _has_kernel(x):
         from axiswise.numerics._kernels import triton_convolution
 
-        weight, sums = triton_convolution.weights(x, y, height, width, stride, padding)
-        return weight.to(dtype), sums.to(dtype)
+        return triton_convolution.weights(x, y, height, width, stride, padding).to(dtype), sums
     shape = (y.shape[2], x.shape[2], height, width)
     parts = [conv2d_weight(a, shape, b, stride=stride, padding=padding) for a, b in zip(x, y, strict=True)]
-    return torch.stack(parts).to(dtype), y.sum((1, 3, 4), dtype=dtype)
+    return torch.stack(parts).to(dtype).permute(0, 3, 4, 2, 1).contiguous().permute(0, 4, 3, 1, 2), sums
+
+
+def _has_kernel(image: Tensor) -> bool:
+    """Whether Triton convolves such images: in double precision its products abort for some shapes, or are wrong."""
+    return image.is_cuda and image.dtype != torch.float64
 
 
 def _finished(y: Tensor, bias: Tensor | None, gate: Tensor | None, relu: bool) -> Tensor:
-    """Adds the bias, then applies ReLU or the gate: what the kernels do before they write."""
+    """Adds the bias, then applies ReLU or the gate: what the kernels do before they write, channels last in memory."""
     y = y if bias is None else y + bias.to(y.dtype)[:, None, :, None, None]
     y = y.relu() if relu else y
-    return y if gate is None else torch.where(gate <= 0, 0.0, y)
+    y = y if gate is None else torch.where(gate <= 0, 0.0, y)
+    return y.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3)
 
 
 def down(
@@ -368,7 +406,7 @@ class _Down(Function):
         to_x = _Up.apply(gradient, weight, None, *how, *size) if ctx.needs_input_grad[0] else None
         to_weight, to_bias = None, None
         if ctx.needs_input_grad[1] or ctx.needs_input_grad[2]:
-            to_weight, to_bias = _Weights.apply(x, gradient, *weight.shape[-2:], *how, weight.dtype)
+            to_weight, to_bias = _Weights.apply(x, gradient, *weight.shape[-2:], *how, weight.dtype, False)
         return to_x, to_weight, to_bias if ctx.needs_input_grad[2] else None, None, None
 
     @staticmethod
@@ -411,11 +449,10 @@ class _Up(Function):
             return None, None, None, None, None, None, None
         how = ctx.how[:2]
         to_y = _Down.apply(gradient, weight, None, *how) if ctx.needs_input_grad[0] else None
-        to_weight = None
-        if ctx.needs_input_grad[1]:
-            to_weight, _ = _Weights.apply(gradient, y, *weight.shape[-2:], *how, weight.dtype)
-        to_bias = gradient.sum((1, 3, 4), dtype=weight.dtype) if ctx.needs_input_grad[2] else None
-        return to_y, to_weight, to_bias, None, None, None, None
+        to_weight, to_bias = None, None
+        if ctx.needs_input_grad[1] or ctx.needs_input_grad[2]:
+            to_weight, to_bias = _Weights.apply(gradient, y, *weight.shape[-2:], *how, weight.dtype, True)
+        return to_y, to_weight, to_bias if ctx.needs_input_grad[2] else None, None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -436,35 +473,41 @@ class _Up(Function):
 
 
 class _Weights(Function):
+    """The derivative by the weights, and that by the bias: the sums of the big image, or of the small one."""
+
     @staticmethod
     def forward(
-        x: Tensor, y: Tensor, height: int, width: int, stride: int, padding: int, dtype: torch.dtype
+        x: Tensor, y: Tensor, height: int, width: int, stride: int, padding: int, dtype: torch.dtype, big: bool
     ) -> tuple[Tensor, Tensor]:
-        return torch.ops.axiswise.weights(x, y, height, width, stride, padding, dtype)
+        return torch.ops.axiswise.weights(x, y, height, width, stride, padding, dtype, big)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        x, y, height, width, stride, padding, dtype = inputs
-        ctx.how, ctx.arguments = (stride, padding), (height, width, stride, padding, dtype)
+        x, y, *ctx.arguments = inputs
         ctx.save_for_backward(x, y)
         ctx.save_for_forward(x, y)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         (x, y), (weight, sums) = ctx.saved_tensors, gradients
-        to_x = _Up.apply(y, weight, None, *ctx.how, *x.shape[-2:]) if ctx.needs_input_grad[0] else None
-        to_y = _Down.apply(x, weight, sums, *ctx.how) if ctx.needs_input_grad[1] else None
-        return to_x, to_y, None, None, None, None, None
+        *_, stride, padding, _, big = ctx.arguments
+        to_x, to_y = None, None
+        if ctx.needs_input_grad[0]:
+            to_x = _Up.apply(y, weight, sums if big else None, stride, padding, *x.shape[-2:])
+        if ctx.needs_input_grad[1]:
+            to_y = _Down.apply(x, weight, None if big else sums, stride, padding)
+        return to_x, to_y, None, None, None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         x, y = ctx.saved_tensors
         to_x, to_y, *_ = tangents
-        dtype = ctx.arguments[-1]
-        through_x = None if to_x is None else _Weights.apply(to_x, y, *ctx.arguments)[0]
+        *_, dtype, big = ctx.arguments
+        through_x = None if to_x is None else _Weights.apply(to_x, y, *ctx.arguments)
         through_y = None if to_y is None else _Weights.apply(x, to_y, *ctx.arguments)
-        sums = y.new_zeros(y.shape[0], y.shape[2], dtype=dtype) if through_y is None else through_y[1]
-        return _plus([through_x, None if through_y is None else through_y[0]]), sums
+        image, through = (x, through_x) if big else (y, through_y)
+        sums = image.new_zeros(image.shape[0], image.shape[2], dtype=dtype) if through is None else through[1]
+        return _plus([part and part[0] for part in (through_x, through_y)]), sums
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], x: Tensor, y: Tensor, *how: Any) -> Any:

@@ -6,16 +6,18 @@ Objectives and networks do not depend on it. While a step is traced, `Accelerate
 against the plain path: PyTorch's own convolutions, called step by step.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from axiswise.numerics import _convolution as convolution
+from axiswise.population._mapping import WRITTEN_OUT
 from axiswise.population.program import Precision
 from axiswise.shapes import Tensor
 
@@ -51,7 +53,7 @@ class Accelerated(TorchFunctionMode):
         if self.compute is not None and func not in _NARROW and getattr(func, "__name__", "") not in ("__get__", "to"):
             widened: Any = pytree.tree_map_only(Tensor, self._widened, (args, kwargs))
             args, kwargs = widened
-        return func(*args, **(kwargs or {}))
+        return WRITTEN_OUT.get(func, func)(*args, **(kwargs or {}))
 
     def _widened(self, tensor: Tensor) -> Tensor:
         with torch._C.DisableTorchFunction():
@@ -116,7 +118,7 @@ def fused(graph: Graph) -> None:
         arguments, shape = list(source.args), _shape(source)
         if node.target is aten.relu.default:
             arguments[-1] = True
-        elif node.args[2] == 0 and arguments[3] is None and not arguments[-1] and _alike(shape, _shape(node)):
+        elif node.args[2] == 0 and arguments[3] is None and not arguments[-1] and _lies_as(node, source):
             gate = node.args[1]
             while gate.target in _SAVED:  # the alias may come after the convolution; the saved value does not
                 gate = gate.args[0]
@@ -184,9 +186,34 @@ def _shape(node: Node) -> tuple[int, ...]:
     return tuple(node.meta["tensor_meta"].shape)
 
 
-def _alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether two shapes differ in axes of length 1 at most."""
-    return [side for side in one if side > 1] == [side for side in other if side > 1]
+def _lies_as(one: Node, other: Node) -> bool:
+    """Whether two results have the same sides at the same distances in memory, but for sides of length 1.
+
+    The rest of a graph was traced for results that lie so.
+    """
+    metas = [node.meta["tensor_meta"] for node in (one, other)]
+    sides = [[pair for pair in zip(meta.shape, meta.stride, strict=True) if pair[0] > 1] for meta in metas]
+    return sides[0] == sides[1]
+
+
+def compiled(graph: GraphModule, example: Sequence[Tensor]) -> Callable[..., Any]:
+    """The same graph by PyTorch's compiler, which computes everything between two products in one pass over memory.
+
+    Nothing is tuned by timing: a resumed run must add in the same order. What it cannot compile is replayed as it is.
+    """
+    # Imported here, since it takes seconds.
+    from torch._inductor import compile as compile_graph
+
+    inputs: list[Any] = [tensor.detach().contiguous() for tensor in example]
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its advice on settings that would change results
+        try:
+            program: Any = compile_graph(graph, inputs, options={"deterministic": True})
+            return lambda *tensors: program(*(tensor.contiguous() for tensor in tensors))
+        except Exception as error:  # it may raise anything
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+    warnings.warn(f"The step is not compiled, and slower than it could be. PyTorch says: {reason}", stacklevel=2)
+    return graph
 
 
 class Captured:

@@ -12,15 +12,19 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree as pytree
 
 from axiswise.errors import AxiswiseError
 from axiswise.optimizers import Optimizer
-from axiswise.population._acceleration import Accelerated, cast_once, fused
-from axiswise.population.program import Program, Update, WeightGroup
+from axiswise.population._acceleration import Accelerated, cast_once, compiled, fused
+from axiswise.population._mapping import REFUSED
+from axiswise.population.program import Precision, Program, Update, WeightGroup
 from axiswise.records import describe
 from axiswise.schedules import Hyperparameter, Schedule, hyperparameters, value_at
 from axiswise.shapes import Float, Tensor
+
+COMPILED_FROM = 2000  # steps: compiling takes as long as some thousand of them
 
 
 class State(NamedTuple):
@@ -170,14 +174,16 @@ def make_step(program: Program, state: State, inputs: tuple[Any, ...]) -> Step:
         inputs: Inputs of the shapes to come.
     """
     replays: list[Callable[..., Gradients]] = []
-    with nullcontext() if program.precision is None else Accelerated(program.precision):
-        known: dict[tuple[int, str], Callable[..., Gradients]] = {}  # one update may be taken several times in a step
-        for update, example in zip(program.updates, inputs, strict=True):
-            shapes = pytree.tree_map(lambda tensor: (tuple(tensor.shape), tensor.dtype), example)
-            if (key := (id(update), repr(shapes))) not in known:
-                arguments = (state.weights, state.buffers, example)
-                known[key] = traced(partial(differentiate, program, update), arguments)
-            replays.append(known[key])
+    on_cuda = next(iter(state.weights.values())).is_cuda
+    compiling = program.precision is not None and on_cuda and program.steps >= COMPILED_FROM
+    known: dict[tuple[int, str], Callable[..., Gradients]] = {}  # one update may be taken several times in a step
+    for update, example in zip(program.updates, inputs, strict=True):
+        shapes = pytree.tree_map(lambda tensor: (tuple(tensor.shape), tensor.dtype), example)
+        if (key := (id(update), repr(shapes))) not in known:
+            arguments = (state.weights, state.buffers, example)
+            function = partial(differentiate, program, update)
+            known[key] = traced(function, arguments, program.precision, compiling=compiling)
+        replays.append(known[key])
     gradient = {group: torch.empty_like(weights) for group, weights in state.weights.items()}
     slices = {group: list(named.values()) for group, named in named_weights(program, gradient).items()}
 
@@ -205,9 +211,23 @@ def make_step(program: Program, state: State, inputs: tuple[Any, ...]) -> Step:
     return step
 
 
-def traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[..., Any]:
-    """The same function as a flat list of tensor operations, recorded on example arguments of the same shapes."""
+def traced(
+    function: Callable[..., Any],
+    example: tuple[Any, ...],
+    precision: Precision | None = None,
+    *,
+    compiling: bool = False,
+) -> Callable[..., Any]:
+    """The same function as a flat list of tensor operations, recorded on example arguments of the same shapes.
+
+    Arguments:
+        function: The function.
+        example: Arguments of the shapes to come.
+        precision: Type of products on the fast path; None is the plain path.
+        compiling: Whether the list is compiled, too.
+    """
     flat, structure = pytree.tree_flatten(example)
+    flat = [tensor.contiguous() for tensor in flat] if compiling else flat
     result: list[pytree.TreeSpec] = []
 
     def on_flat(*tensors: Tensor) -> list[Tensor]:
@@ -216,15 +236,21 @@ def traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[.
         return outputs
 
     try:
-        graph = make_fx(on_flat)(*flat)
+        path = nullcontext() if precision is None else Accelerated(precision)
+        with path, sdpa_kernel(SDPBackend.MATH):  # the others draw random numbers, if only for a dropout of zero
+            graph = make_fx(on_flat)(*flat)
     except RuntimeError as error:
-        if not any(word in str(error) for word in ("vmap", "functorch", "tracing tensor")):
+        words = str(error)
+        if not any(word in words for word in ("vmap", "functorch", "tracing tensor")):
             raise
+        cause = next(
+            (cause for word, cause in REFUSED.items() if word in words), "does something that cannot be mapped"
+        )
         raise AxiswiseError(
-            "The model or objective cannot be vectorised over members: something in it draws its own random numbers "
-            "(dropout), branches on the value of a tensor, or updates a tensor in place that is not a buffer. Remove "
-            f"it; noise belongs into the objective's `draws`. PyTorch says: {str(error).splitlines()[0]}"
+            f"The model or objective cannot be vectorised over members: something in it {cause}. Remove it. PyTorch "
+            f"says: {words.splitlines()[0]}"
         ) from error
+    graph.graph.eliminate_dead_code()
     for node in list(graph.graph.nodes):
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise AxiswiseError(
@@ -238,8 +264,9 @@ def traced(function: Callable[..., Any], example: tuple[Any, ...]) -> Callable[.
     cast_once(graph.graph)
     fused(graph.graph)
     graph.recompile()
+    run = compiled(graph, flat) if compiling else graph
 
     def replay(*arguments: Any) -> Any:
-        return pytree.tree_unflatten(graph(*pytree.tree_leaves(arguments)), result[0])
+        return pytree.tree_unflatten(run(*pytree.tree_leaves(arguments)), result[0])
 
     return replay

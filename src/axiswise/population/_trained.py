@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.func import vmap
 
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
@@ -17,7 +16,7 @@ from axiswise.models import VAE
 from axiswise.models.vae import with_learned
 from axiswise.population._cohort import stacking_pays
 from axiswise.population.member import Member
-from axiswise.population.program import bind
+from axiswise.population.program import bind, over_members
 from axiswise.shapes import Float, Tensor
 
 CHUNK = 1 << 24  # numbers of observations encoded or decoded at a time, for all members of a group together
@@ -143,7 +142,8 @@ class Group:
             return bind(module, weights, buffers)[name](rows)
 
         if self._stacked:
-            return vmap(one, in_dims=(0, 0, None if shared else 0))(self._weights, self._buffers, argument)
+            mapped = over_members(one, stacked=True, shared=[2] if shared else [])
+            return mapped(self._weights, self._buffers, argument)
         singles = [
             one(trained.weights, trained.buffers, argument if shared else argument[row])
             for row, trained in enumerate(self.trained)

@@ -13,6 +13,7 @@ records terms, and saves and resumes states bit for bit. A method supplies a los
 Example:
     Four generators learn the mean of a normal distribution, each against a critic of its own whose slope is limited.
 
+    >>> from torch.func import vmap
     >>> from axiswise.models import initialise
     >>> from axiswise.numerics import normal
     >>> from axiswise.optimizers import SGD
@@ -53,10 +54,11 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import nn
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
 from axiswise.optimizers import Optimizer
+from axiswise.population._mapping import map_over
 from axiswise.shapes import Float, Tensor
 
 __all__ = ["Inputs", "Losses", "Precision", "Program", "Update", "WeightGroup", "bind", "over_members"]
@@ -181,7 +183,8 @@ def over_members(one: Callable[..., Any], *, stacked: bool, shared: Sequence[int
 
     Arguments:
         one: Takes and returns trees of tensors without a member axis.
-        stacked: Whether all rows are one program (`vmap`). Large members on a CPU are faster one after another.
+        stacked: Whether all rows are one program (`vmap`). Large members on a CPU are faster one after another. Where
+            PyTorch cannot map something, rows are computed one after another, with a warning.
         shared: Positions of arguments that all members share, and that have no member axis.
 
     Example:
@@ -193,8 +196,8 @@ def over_members(one: Callable[..., Any], *, stacked: bool, shared: Sequence[int
 
     def mapped(*arguments: Any) -> Any:
         axes = tuple(None if place in shared else 0 for place in range(len(arguments)))
-        if stacked:
-            return vmap(one, in_dims=axes)(*arguments)
+        if stacked and (found := map_over(one, axes, *arguments)) is not None:
+            return found
         own = next(argument for argument, axis in zip(arguments, axes, strict=True) if axis == 0)
         rows = len(pytree.tree_leaves(own)[0])
 

@@ -10,7 +10,7 @@ A stack of convolutions, one a member, is three products over a gathered operand
 
 A convolution is `down`, its input gradient `up` and its weight gradient `weights`; a transposed convolution is `up`,
 with `down` as its input gradient. Channels lie last in memory, so that the gathered rows are contiguous; sums are kept
-in single precision (double for double operands). Each output has one program and one order of summation, whatever the
+in single precision. Each output has one program and one order of summation, whatever the
 number of members: a member's result does not depend on its company.
 
 This module needs Triton, which comes with PyTorch's CUDA builds; nothing imports it on a CPU.
@@ -19,7 +19,7 @@ This module needs Triton, which comes with PyTorch's CUDA builds; nothing import
 # Triton launches a kernel by subscribing it with its grid.
 # pyright: reportIndexIssue=false
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import triton  # pyright: ignore[reportMissingImports]
@@ -34,7 +34,7 @@ def _down_kernel(
     rows, H, W, I, J,
     x_member, x_sample, x_channel, x_row, x_column,
     C: tl.constexpr, O: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, S: tl.constexpr, P: tl.constexpr,
-    BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr, DOUBLE: tl.constexpr, EXACT: tl.constexpr,
+    BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     member = tl.program_id(2).to(tl.int64)
@@ -45,7 +45,7 @@ def _down_kernel(
     x += member * x_member
     weight += member * (KH * KW * C * O)
     base = n * x_sample + top * x_row + left * x_column
-    total = tl.zeros((BM, BN), dtype=tl.float64 if DOUBLE else tl.float32)
+    total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, KH * KW * C, BK):
         k = start + tl.arange(0, BK)
         channel, kj, ki = k % C, k // C % KW, k // C // KW
@@ -56,7 +56,7 @@ def _down_kernel(
         b = tl.load(
             weight + k[:, None] * O + out[None, :], mask=(k < KH * KW * C)[:, None] & (out < O)[None, :], other=0.0
         )
-        total = _add_product(a, b, total, DOUBLE, EXACT)
+        total = tl.dot(a, b, total, input_precision="ieee")
     kept = (row < rows)[:, None] & (out < O)[None, :]
     where = member * rows * O + row[:, None] * O + out[None, :]
     if BIAS:
@@ -74,7 +74,7 @@ def _up_kernel(
     samples, H, W, I, J, QH, QW,
     y_member, y_sample, y_channel, y_row, y_column,
     O: tl.constexpr, C: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, S: tl.constexpr, P: tl.constexpr,
-    BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr, DOUBLE: tl.constexpr, EXACT: tl.constexpr,
+    BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     # Output pixels of one phase (h mod S, w mod S) meet the same taps: a dense product for each phase.
@@ -92,7 +92,7 @@ def _up_kernel(
     y += member * y_member
     weight += member * (KH * KW * C * O)
     base = n * y_sample + i0 * y_row + j0 * y_column
-    total = tl.zeros((BM, BN), dtype=tl.float64 if DOUBLE else tl.float32)
+    total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, TH * TW * O, BK):
         k = start + tl.arange(0, BK)
         channel, tj, ti = k % O, k // O % TW, k // O // TW
@@ -104,7 +104,7 @@ def _up_kernel(
         a = tl.load(y + offset, mask=inside, other=0.0)
         place = ((ki * KW + kj) * O + channel) * C
         b = tl.load(weight + place[:, None] + out[None, :], mask=tap[:, None] & (out < C)[None, :], other=0.0)
-        total = _add_product(a, b, total, DOUBLE, EXACT)
+        total = tl.dot(a, b, total, input_precision="ieee")
     h, w = qi * S + a_phase, qj * S + b_phase
     kept = ((n < samples) & (h < H) & (w < W))[:, None] & (out < C)[None, :]
     where = member * samples * H * W * C + ((n * H + h) * W + w)[:, None] * C + out[None, :]
@@ -119,12 +119,11 @@ def _up_kernel(
 
 @triton.jit
 def _weights_kernel(
-    x, y, weight, sums,
+    x, y, weight,
     members, rows, part, H, W, I, J,
     x_member, x_sample, x_channel, x_row, x_column,
     y_member, y_sample, y_channel, y_row, y_column,
     C: tl.constexpr, O: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, S: tl.constexpr, P: tl.constexpr,
-    DOUBLE: tl.constexpr, EXACT: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     tiles: tl.constexpr = (KH * KW * C + BK - 1) // BK
@@ -135,8 +134,7 @@ def _weights_kernel(
     x += member * x_member
     y += member * y_member
     taps = ki * x_row + kj * x_column + channel * x_channel
-    total = tl.zeros((BK, BN), dtype=tl.float64 if DOUBLE else tl.float32)
-    column_sums = tl.zeros((BN,), dtype=tl.float64 if DOUBLE else tl.float32)
+    total = tl.zeros((BK, BN), dtype=tl.float32)
     for start in range(slice_ * part, tl.minimum((slice_ + 1) * part, rows), BM):
         row = start + tl.arange(0, BM)
         n, i, j = row // (I * J), row // J % I, row % J
@@ -147,24 +145,9 @@ def _weights_kernel(
         a = tl.load(x + (n * x_sample + top * x_row + left * x_column)[:, None] + taps[None, :], mask=inside, other=0.0)
         there = (n * y_sample + i * y_row + j * y_column)[:, None] + (out * y_channel)[None, :]
         b = tl.load(y + there, mask=mine[:, None] & (out < O)[None, :], other=0.0)
-        total = _add_product(tl.trans(a), b, total, DOUBLE, EXACT)
-        column_sums += tl.sum(b.to(column_sums.dtype), 0)
-    here = (slice_ * members + member) * (KH * KW * C * O)
-    place = here + (out[None, :] * C + channel[:, None]) * (KH * KW) + (ki * KW + kj)[:, None]
-    tl.store(weight + place, total, mask=(k < KH * KW * C)[:, None] & (out < O)[None, :])
-    if tl.program_id(0) % tiles == 0:
-        tl.store(sums + (slice_ * members + member) * O + out, column_sums, mask=out < O)
-
-
-@triton.jit
-def _add_product(a, b, total, DOUBLE: tl.constexpr, EXACT: tl.constexpr):
-    if DOUBLE:
-        total = tl.dot(a, b, total, out_dtype=tl.float64)
-    elif EXACT:
-        total = tl.dot(a, b, total, input_precision="ieee")
-    else:
-        total = tl.dot(a, b, total)
-    return total
+        total = tl.dot(tl.trans(a), b, total, input_precision="ieee")
+    weight += (slice_ * members + member) * (KH * KW * C * O)
+    tl.store(weight + k[:, None] * O + out[None, :], total, mask=(k < KH * KW * C)[:, None] & (out < O)[None, :])
 
 
 class Blocks(NamedTuple):
@@ -175,10 +158,6 @@ class Blocks(NamedTuple):
     depth: int
     warps: int = 4
     stages: int = 3
-
-
-def _flags(like: Tensor) -> dict[str, Any]:
-    return {"DOUBLE": like.dtype == torch.float64, "EXACT": like.dtype == torch.float32}
 
 
 def _tile(size: int, smallest: int, largest: int) -> int:
@@ -192,13 +171,19 @@ def _empty(like: Tensor, *shape: int) -> Tensor:
     return torch.empty(p, n, h, w, c, dtype=like.dtype, device=like.device).permute(0, 1, 4, 2, 3)
 
 
+def _laid_out(weight: Tensor, like: Tensor) -> Tensor:
+    """Weights of the type of another tensor, contiguous, in one pass."""
+    return torch.empty(weight.shape, dtype=like.dtype, device=like.device).copy_(weight)
+
+
 def _like_output(gate: Tensor | None) -> Tensor | None:
     """A gate with channels last in memory, as the result it is applied to."""
     return None if gate is None else gate.permute(0, 1, 3, 4, 2).contiguous()
 
 
-# Tiles were chosen by measurement on an H200 for the layers of `models.conv64` (`benchmarks/README.md`). They depend on
-# one member's sizes alone, and are never tuned at run time: a resumed run must add in the same order.
+# Tiles were chosen by measurement on an H200 for layers of the networks in `benchmarks`. They depend on one member's
+# sizes alone, and are never tuned at run time: a resumed run must add in the same order.
+WIDE = Blocks(128, 128, 64, warps=8)  # for results of many channels
 
 
 def down(
@@ -211,28 +196,40 @@ def down(
     relu: bool,
 ) -> Float[Tensor, "p n o i j"]:
     """Gathers and multiplies; `gate` sets the result to zero where it is not positive."""
-    return _gathered(x, weight.to(x.dtype).permute(0, 3, 4, 2, 1).contiguous(), bias, gate, stride, padding, relu)
+    ordered = _laid_out(weight.permute(0, 3, 4, 2, 1), x)
+    sides = zip(x.shape[-2:], weight.shape[-2:], strict=True)
+    i, j = ((side + 2 * padding - kernel) // stride + 1 for side, kernel in sides)
+    return _gathered(x, ordered, bias, gate, stride, padding, i, j, relu)
 
 
 def _gathered(
-    x: Tensor, weight: Tensor, bias: Tensor | None, gate: Tensor | None, stride: int, padding: int, relu: bool
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    gate: Tensor | None,
+    stride: int,
+    padding: int,
+    i: int,
+    j: int,
+    relu: bool,
 ) -> Tensor:
-    """`down` with weights that lie as the kernel reads them, ``(p, k, l, c, o)``."""
+    """`down` to any size, with weights that lie as the kernel reads them, ``(p, k, l, c, o)``."""
     p, n, c, h, w = x.shape
     _, kh, kw, _, o = weight.shape
-    i, j = (h + 2 * padding - kh) // stride + 1, (w + 2 * padding - kw) // stride + 1
     rows, depth, gate = n * i * j, kh * kw * c, _like_output(gate)
     y = _empty(x, p, n, o, i, j)
     if x.element_size() > 2:
         blocks = Blocks(64, _tile(o, 16, 64), _tile(depth, 16, 32), stages=2)
-    else:
+    elif o >= 128:
+        blocks = WIDE
+    else:  # a depth of one tile needs no loop; of more, smaller ones overlap better with their loads
         blocks = Blocks(
-            256 if depth <= 16 else 128 if rows > 1024 else 64, _tile(o, 16, 64), _tile(depth, 16, 32), stages=4
+            256 if depth <= 16 else 128, _tile(o, 16, 64), _tile(depth, 16, 64 if depth <= 64 else 32), stages=4
         )
     _down_kernel[(triton.cdiv(rows, blocks.rows), triton.cdiv(o, blocks.columns), p)](
         x, weight, bias.contiguous() if bias is not None else x, gate if gate is not None else x, y,
         rows, h, w, i, j, *x.stride(),
-        c, o, kh, kw, stride, padding, bias is not None, relu, gate is not None, **_flags(x),
+        c, o, kh, kw, stride, padding, bias is not None, relu, gate is not None,
         BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
     return y
@@ -252,21 +249,20 @@ def up(
     """Scatters, as a gather for each phase of the output, or for all phases together if the channels are few."""
     p, n, o, i, j = y.shape
     _, _, c, kh, kw = weight.shape
-    weight = weight.to(y.dtype)
     doubled = (height, width) == (stride * i, stride * j) and kh == kw > padding
     if doubled and stride * stride * c <= 16 and gate is None:
         return _shuffled(y, weight, bias, stride, padding, relu)
-    x, gate, weight = _empty(y, p, n, c, height, width), _like_output(gate), weight.permute(0, 3, 4, 1, 2).contiguous()
+    x, gate, weight = _empty(y, p, n, c, height, width), _like_output(gate), _laid_out(weight.permute(0, 3, 4, 1, 2), y)
     qh, qw = triton.cdiv(height, stride), triton.cdiv(width, stride)
     depth = triton.cdiv(kh, stride) * triton.cdiv(kw, stride) * o
     if y.element_size() > 2:
         blocks = Blocks(64, _tile(c, 16, 64), _tile(depth, 16, 32), stages=2)
     else:
-        blocks = Blocks(128, _tile(c, 16, 64), _tile(depth, 16, 32))
+        blocks = WIDE if c >= 128 else Blocks(128, _tile(c, 16, 64), _tile(depth, 16, 32))
     _up_kernel[(triton.cdiv(n * qh * qw, blocks.rows), stride * stride * triton.cdiv(c, blocks.columns), p)](
         y, weight, bias.contiguous() if bias is not None else y, gate if gate is not None else y, x,
         n, height, width, i, j, qh, qw, *y.stride(),
-        o, c, kh, kw, stride, padding, bias is not None, relu, gate is not None, **_flags(y),
+        o, c, kh, kw, stride, padding, bias is not None, relu, gate is not None,
         BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
     return x
@@ -285,34 +281,34 @@ def _shuffled(y: Tensor, weight: Tensor, bias: Tensor | None, stride: int, paddi
         tap = phases + padding - stride * torch.arange(first, last + 1, device=y.device)[:, None]
         weight = weight.index_select(axis, tap.clamp(0, taps - 1).flatten()).unflatten(axis, tap.shape)
         weight = weight * ((tap >= 0) & (tap < taps)).view(*tap.shape, *[1] * (weight.ndim - axis - 2))
-    ordered = weight.permute(0, 3, 5, 1, 4, 6, 2).flatten(4).contiguous()  # (p, d, e, o, a b c)
+    ordered = weight.permute(0, 3, 5, 1, 4, 6, 2).flatten(4).to(y.dtype).contiguous()  # (p, d, e, o, a b c)
     spread = None if bias is None else bias.repeat(1, stride * stride)
-    small = _gathered(y, ordered, spread, None, 1, (kernel[0] - 1 - padding) // stride, relu)
+    before = (kernel[0] - 1 - padding) // stride  # behind the image there may be one more zero, or one less
+    small = _gathered(y, ordered, spread, None, 1, before, i, j, relu)
     big = small.permute(0, 1, 3, 4, 2).unflatten(-1, (stride, stride, c)).transpose(3, 4)  # (p, n, i, a, j, b, c)
     return big.reshape(p, n, stride * i, stride * j, c).permute(0, 1, 4, 2, 3)
 
 
 def weights(
     x: Float[Tensor, "p n c h w"], y: Float[Tensor, "p n o i j"], kh: int, kw: int, stride: int, padding: int
-) -> tuple[Float[Tensor, "p o c k l"], Float[Tensor, "p o"]]:
-    """Sums over samples and pixels, in slices that are added up in a fixed order; and the sums of y."""
+) -> Float[Tensor, "p o c k l"]:
+    """Sums over samples and pixels, in slices that are added up in a fixed order."""
     p, n, c, h, w = x.shape
     o, i, j = y.shape[2:]
     rows, depth = n * i * j, kh * kw * c
-    kind = torch.float64 if x.dtype == torch.float64 else torch.float32
     if x.element_size() > 2:
         blocks = Blocks(32, _tile(o, 16, 64), _tile(depth, 16, 64), stages=2)
     else:
-        blocks = Blocks(128 if o <= 32 else 64, _tile(o, 16, 64), _tile(depth, 16, 128 if o <= 32 else 256))
+        deepest = 256 if o > 32 and depth >= 1024 else 128
+        blocks = Blocks(128 if o <= 32 else 64, _tile(o, 16, 64), _tile(depth, 16, deepest))
     tiles = triton.cdiv(depth, blocks.depth) * triton.cdiv(o, blocks.columns)
-    slices = max(1, min(16, max(4, rows // 4096)) // tiles)
+    slices = max(1, min(16 // tiles, rows // 1024))  # programs of a member, of which 32 then fill the machine
     part = triton.cdiv(triton.cdiv(rows, slices), blocks.rows) * blocks.rows
-    weight = torch.empty(slices, p, o, c, kh, kw, dtype=kind, device=x.device)
-    sums = torch.empty(slices, p, o, dtype=kind, device=x.device)
+    weight = torch.empty(slices, p, kh, kw, c, o, device=x.device)
     _weights_kernel[(tiles, slices, p)](
-        x, y, weight, sums,
+        x, y, weight,
         p, rows, part, h, w, i, j, *x.stride(), *y.stride(),
-        c, o, kh, kw, stride, padding, **_flags(x),
+        c, o, kh, kw, stride, padding,
         BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
-    return (weight[0], sums[0]) if slices == 1 else (weight.sum(0), sums.sum(0))
+    return (weight[0] if slices == 1 else weight.sum(0)).permute(0, 4, 3, 1, 2)

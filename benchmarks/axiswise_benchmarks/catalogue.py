@@ -1,0 +1,137 @@
+"""How far members of any architecture are from a plain loop, and how much faster, for the catalogue of networks."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from axiswise.data import FactorDataset, arrays
+from axiswise.models import Networks
+from axiswise.numerics import repeatable, uniform
+from axiswise.objectives import Batch, BetaVAE
+from axiswise.optimizers import SGD
+from axiswise.population import Member, Precision
+from axiswise.population._cohort import Cohort
+from axiswise.population._cohort_loop import cohort_loop
+from axiswise.shapes import Tensor
+from axiswise_benchmarks.networks import NETWORKS, Network
+from axiswise_benchmarks.throughput import Task, bandwidth, cohort_rate, eager_rate, products, work
+
+SHARE = 0.01  # of their length, by which the first step moves the weights
+
+
+class Row(NamedTuple):
+    """What was found of one network; rates are model-steps a second, and None without a GPU.
+
+    Arguments:
+        network: Its name.
+        cpu: Deviation on a CPU, in double precision, by the operators of the fast path.
+        double: Deviation on the GPU in double precision.
+        single: The same in single precision.
+        narrow: The same with products in bfloat16.
+        eager: Rate of one model after another in eager PyTorch.
+        cohort: Rate of a cohort in bfloat16.
+        ratio: Of the two.
+        floor: The ratio at which memory or arithmetic alone would be busy all the time.
+    """
+
+    network: str
+    cpu: float
+    double: float | None = None
+    single: float | None = None
+    narrow: float | None = None
+    eager: float | None = None
+    cohort: float | None = None
+    ratio: float | None = None
+    floor: float | None = None
+
+
+def rows(device: torch.device, *, members: int = 32, only: Sequence[str] = ()) -> Iterator[Row]:
+    """Measures the networks of the catalogue, or those named, one after another."""
+    speeds = (bandwidth(device), products(device)) if device.type == "cuda" else None
+    for network in NETWORKS:
+        if only and network.name not in only:
+            continue
+        row = Row(network.name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
+        if speeds is not None:
+            row = row._replace(
+                double=deviation(network, device, torch.float64, "fp32"),
+                single=deviation(network, device, torch.float32, "fp32"),
+                narrow=deviation(network, device, torch.float32, "bf16"),
+                **rates(network, device, speeds, members),
+            )
+        yield row
+
+
+def rates(network: Network, device: torch.device, speeds: tuple[float, float], members: int) -> dict[str, float]:
+    """Model-steps a second of a network, eagerly and as a cohort, at batch 64, and what they could be at best."""
+    task = Task(network.name, Member(network.vae(), BetaVAE(), steps=1 << 30, batch=64), observations(network, device))
+    needed, eager, cohort = work(task), eager_rate(task), cohort_rate(task, members, "bf16")
+    fastest = 1.0 / max(needed.bytes / speeds[0], needed.flops / speeds[1])
+    return {"eager": eager, "cohort": cohort, "ratio": cohort / eager, "floor": fastest / eager}
+
+
+def observations(network: Network, device: torch.device, count: int = 256) -> FactorDataset:
+    """Random observations of the shape that a network takes: what they show does not matter here."""
+    return arrays(uniform(0, "observations", 0, (count, *network.shape), dtype=torch.float32)).to(device)
+
+
+def deviation(
+    network: Network,
+    device: torch.device,
+    dtype: torch.dtype,
+    precision: Precision | None,
+    *,
+    members: int = 3,
+    batch: int = 5,
+    steps: int = 3,
+) -> float:
+    """The largest distance of a member of a cohort from the same member in a plain loop, relative to the way it went.
+
+    The plain loop is PyTorch's, in double precision, on the same device. Members go down the gradient without moments:
+    Adam divides gradients by their size, also those that are rounding and nothing else, as of a bias before batch norm.
+    """
+    dataset = observations(network, device)
+    member = Member(network.vae(), BetaVAE(), steps=1, batch=batch, optimizer=SGD(1.0))
+    start, end, weights = _plain_loop(member, dataset)
+    rate = SHARE * _length([start[name] for name in weights]) / _length([end[name] - start[name] for name in weights])
+    together = tuple(replace(member, seed=seed, steps=steps, optimizer=SGD(rate)) for seed in range(members))
+    loop = cohort_loop(Cohort(together, torch.get_num_threads(), precision), dataset, dtype)
+    loop.advance()
+    finished, distances = loop.finish(), []
+    for position, one in enumerate(together):
+        start, end, _ = _plain_loop(one, dataset)
+        for group in filter(None, (finished.weights, finished.buffers)):
+            moved = _length([end[name] - start[name] for name in group])
+            distances.append(_length([found[position] - end[name] for name, found in group.items()]) / moved)
+    return max(distances) if all(distance == distance for distance in distances) else float("nan")
+
+
+def _length(parts: list[Tensor]) -> float:
+    return float(torch.cat([part.double().flatten() for part in parts]).norm())
+
+
+def _plain_loop(member: Member, dataset: FactorDataset) -> tuple[dict[str, Tensor], dict[str, Tensor], list[str]]:
+    """Weights and buffers before and after training as any script would, and the names of the weights."""
+    batches = cohort_loop(Cohort((member,), 1), dataset, torch.float64).program.inputs
+    built = member.model.network.initial_modules(member.seed)  # pyright: ignore[reportAttributeAccessIssue]
+    modules = {name: module.to(dataset.device, torch.float64) for name, module in built.items()}
+    weights = {f"{name}.{key}": weight for name, module in modules.items() for key, weight in module.named_parameters()}
+
+    def tensors() -> dict[str, Tensor]:
+        states = {name: module.state_dict() for name, module in modules.items()}
+        return {f"{name}.{key}": tensor.clone() for name, state in states.items() for key, tensor in state.items()}
+
+    start, optimizer = tensors(), torch.optim.SGD(weights.values(), member.optimizer.lr)  # pyright: ignore
+    for step in range(member.steps):
+        (inputs,) = batches.inputs(pytree.tree_map(lambda table: table[0], batches.block(range(step, step + 1))))
+        draws = {name: draw[0] for name, draw in inputs.draws.items()}
+        batch = Batch(inputs.x[0], inputs.rows[0], len(dataset))
+        with repeatable():
+            loss = member.objective.loss(Networks(member.model, modules), batch, draws, inputs.step).total
+            optimizer.zero_grad()
+            loss.backward()
+        optimizer.step()
+    return start, tensors(), list(weights)

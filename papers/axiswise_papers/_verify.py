@@ -180,7 +180,7 @@ def _judge(
     findings: list[Finding] = list(claim.exact()) if claim.exact else []
     notes, departures = [], []
     seconds = time.perf_counter() - began if claim.exact else 0.0
-    decisions = [_decision(finding, shorter=False) for finding in findings]
+    decisions: list[Decision] = [_decision(finding, shorter=False) for finding in findings]
     present = int(claim.exact is not None)
     for part in claim.trained:
         folder = out / part.study

@@ -249,7 +249,10 @@ def many_kills(folder: Path, kills: int, seed: int = 0) -> Counter[str]:
                     result[kind] += 1
                 status = os.waitpid(child, 0)[1]
             elif status is None:
-                os.killpg(child, signal.SIGKILL)
+                try:
+                    os.killpg(child, signal.SIGKILL)
+                except ProcessLookupError:  # it has no group of its own yet
+                    os.kill(child, signal.SIGKILL)
                 status = os.waitpid(child, 0)[1]
                 result[kind] += 1
             if status == 0:

@@ -205,7 +205,7 @@ def _judge(
             continue
         findings += found
         departures += [f"{part.study}: {departure}" for departure in part.departures_at(scale)]
-        decisions += [_decision(finding, shorter=part.shorter_at(scale)) for finding in found]
+        decisions.extend(_decision(finding, shorter=part.shorter_at(scale)) for finding in found)
     all_parts = int(claim.exact is not None) + sum(part.parts for part in claim.trained)
     parts = present - decisions.count("not run"), all_parts
     verdict = _verdict(decisions, parts, corrected=bool(claim.errata))

@@ -58,6 +58,7 @@ def test_the_command_line_is_frozen():
         ],
         "bench data": ["--device", "--force", "--json", "--members", "--repeats"],
         "bench geometry": ["--force", "--json", "--points"],
+        "bench networks": ["--device", "--force", "--json", "--members", "--only"],
         "bench population": ["--conv", "--device", "--force", "--json", "--members", "--repeats"],
         "bench scores": ["--exact", "--force", "--json", "--members"],
         "data get": ["--path", "name"],
@@ -69,7 +70,7 @@ def test_the_command_line_is_frozen():
         ],
         "list": ["--force", "--json"],
         "report": ["folder"],
-        "run": ["--device", "--out", "--precision", "--scale", "--workers", "study"],
+        "run": ["--device", "--out", "--precision", "--retrain", "--scale", "--workers", "study"],
         "score": [
             *("--circular", "--continuous", "--discrete", "--force", "--json", "--kinds", "--out", "--scores"),
             *("--seed", "--test-codes", "--test-factors", "codes", "factors"),
@@ -162,6 +163,8 @@ def test_list_shows_every_study_and_claim():
         "zietlow2021.table_1_shapes3d",
         "zietlow2021.figure_5",
         "zietlow2021.figure_10",
+        "zietlow2021.preserved",
+        "zietlow2021.preserved_images",
     ]
 
 

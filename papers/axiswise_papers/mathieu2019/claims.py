@@ -381,7 +381,7 @@ def _worst(findings: Iterable[Finding]) -> Finding:
 
 
 def _mean(values: Values) -> Interval:
-    return mean_interval(list(values.values()))
+    return mean_interval([values[seed] for seed in sorted(values)])  # whatever the order of rows
 
 
 def _contrary() -> str:

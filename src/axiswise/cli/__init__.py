@@ -183,7 +183,7 @@ def _write_report(folder: Path) -> None:
     from axiswise.records._layout import REPORT_FILE
     from axiswise.report import write_report
 
-    if not os.access(folder, os.W_OK):
+    if folder.is_dir() and not os.access(folder, os.W_OK):
         typer.echo(f"{folder} is read-only; its {REPORT_FILE} is as it was")
         return
     typer.echo(f"report: {write_report(folder)}")

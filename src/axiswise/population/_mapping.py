@@ -14,6 +14,7 @@ import torch
 from torch.func import vmap
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
 from axiswise.shapes import Tensor
 
@@ -35,6 +36,9 @@ def map_over(one: Callable[..., Any], axes: tuple[int | None, ...], *arguments: 
     except RuntimeError as error:
         if any(word in str(error) for word in REFUSED):
             raise
+        # What fails without a map, too, is an error of the layer itself, which this raises.
+        rows = zip(axes, arguments, strict=True)
+        one(*(pytree.tree_map(lambda stack: stack[0], own) if axis == 0 else own for axis, own in rows))
         warnings.warn(
             "Members are computed one after another, since PyTorch cannot map a layer of theirs. The same layer in "
             f"simpler operations would be faster. PyTorch says: {str(error).splitlines()[0]}",

@@ -108,7 +108,7 @@ def is_own(thing: Any) -> bool:
     """
     module = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", None) or ""
     if (package := module.partition(".")[0]) in OWN_PACKAGES:
-        return True
+        return not isinstance(thing, types.FunctionType) or package in Path(thing.__code__.co_filename).parts
     if package in ("axiswise", ""):  # a decorator's function may lie in another file, or in no module
         return False
     if isinstance(thing, types.FunctionType):
@@ -217,10 +217,10 @@ class _Reader:
         """A function or class: by its name, and if it is own by what it is made of, too."""
         name = f"{module_name(thing.__module__ or '')}.{thing.__qualname__}"
         if not is_own(thing):
-            if isinstance(thing, types.FunctionType):  # a closure of a package may hold own functions
-                for cell in thing.__closure__ or ():
-                    if callable(contents := _contents(cell)):
-                        self.text(contents)
+            if isinstance(thing, types.FunctionType):  # what a package wraps around an own function
+                for within in (getattr(thing, "__wrapped__", None), *map(_contents, thing.__closure__ or ())):
+                    if callable(within):
+                        self.text(within)
             # The module in which a package defines a thing may be another in the package's next version.
             return f"{(thing.__module__ or '').partition('.')[0]} {thing.__qualname__}"
         if id(thing) not in self._followed:

@@ -36,6 +36,7 @@ def test_the_examples_run(tmp_path, monkeypatch):
     for block in BLOCKS:
         if any(name in block for name in ELSEWHERE):
             code = code.replace(block, "")
+    (tmp_path / "readme.py").write_text(code, encoding="utf-8")  # where the source of its functions is looked for
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "readme.py", "exec"), {"__name__": "readme"})

@@ -31,6 +31,7 @@ from axiswise.data.dataset import stored
 from axiswise.engines import run_study
 from axiswise.evaluation import evaluate
 from axiswise.population import Member, Population, Precision, train
+from axiswise.population._code import code_of
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population.train import fast_precision, trained_members
@@ -133,7 +134,7 @@ def trained_on_own(
     loop = cohort_loop(cohort, dataset, torch.float32)
     loop.advance(on_block=lambda numbers: pace.advance(len(numbers) * len(everyone)))
     about = {"device": str(x.device), "versions": versions()}
-    trained = iter(trained_members(cohort, loop.finish(), about))
+    trained = iter(trained_members(cohort, loop.finish(), about, code_of(everyone)))
     dtype = "float32 with bf16 products" if cohort.precision == "bf16" else "float32"
     return [
         Population(

@@ -116,7 +116,7 @@ def _length(parts: list[Tensor]) -> float:
 def _plain_loop(member: Member, dataset: FactorDataset) -> tuple[dict[str, Tensor], dict[str, Tensor], list[str]]:
     """Weights and buffers before and after training as any script would, and the names of the weights."""
     batches = cohort_loop(Cohort((member,), 1), dataset, torch.float64).program.inputs
-    built = member.model.network.initial_modules(member.seed)  # pyright: ignore[reportAttributeAccessIssue]
+    built = member.model.network.initial_modules(member.seed)  # pyright: ignore[reportAttributeAccessIssue] (it is custom)
     modules = {name: module.to(dataset.device, torch.float64) for name, module in built.items()}
     weights = {f"{name}.{key}": weight for name, module in modules.items() for key, weight in module.named_parameters()}
 
@@ -124,7 +124,7 @@ def _plain_loop(member: Member, dataset: FactorDataset) -> tuple[dict[str, Tenso
         states = {name: module.state_dict() for name, module in modules.items()}
         return {f"{name}.{key}": tensor.clone() for name, state in states.items() for key, tensor in state.items()}
 
-    start, optimizer = tensors(), torch.optim.SGD(weights.values(), member.optimizer.lr)  # pyright: ignore
+    start, optimizer = tensors(), torch.optim.SGD(weights.values(), member.optimizer.lr)  # pyright: ignore (SGD, a number)
     for step in range(member.steps):
         (inputs,) = batches.inputs(pytree.tree_map(lambda table: table[0], batches.block(range(step, step + 1))))
         draws = {name: draw[0] for name, draw in inputs.draws.items()}

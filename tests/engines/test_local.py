@@ -173,6 +173,19 @@ def test_the_time_of_a_study_adds_up_over_the_processes_that_worked_on_it(studie
     assert first < seconds() < first + elapsed  # nothing is trained again
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="this system does not show masks of signals")
+def test_workers_are_born_deaf_to_what_a_terminal_sends_to_all():
+    """Before they can set handlers, too: the server's mask, which they inherit, blocks both signals."""
+    ask = (
+        "from multiprocessing import forkserver; from pathlib import Path; from axiswise.engines import _local;"
+        "_local._ensure_server();"
+        "print(Path(f'/proc/{forkserver._forkserver._forkserver_pid}/status').read_text())"
+    )
+    status = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+    (blocked,) = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigBlk")]
+    assert all(blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGTERM))
+
+
 @pytest.mark.usefixtures("as_installed")  # checked signatures would take as long as the rest
 def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, start):
     """A worker is killed meanwhile, too: another resumes its run. As a terminal's, the signal reaches all processes."""

@@ -419,3 +419,23 @@ def test_what_is_measured_on_other_data_is_stored_only_where_it_is_said(tmp_path
         evaluate(population, split.test, [counted], points=20)
     assert measured == []  # it is refused before anything is measured
     assert len(evaluate(population, split.test, [counted], points=20, store=False)) == 2
+
+
+MEMBERS_OF_TWO = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=2, batch=4, seed=range(2))
+
+
+def test_records_are_not_stored_with_those_of_members_trained_on_other_data(tmp_path):
+    elsewhere = data.synth_linear(samples=70)
+    train(MEMBERS_OF_TWO, elsewhere, out=tmp_path / "other")
+    population = train(MEMBERS_OF_TWO, SQUARE)
+    with pytest.raises(AxiswiseError, match=r"other has members that were trained on .*70.* Choose another `out`"):
+        evaluate(population, SQUARE, [scores.mig], points=20, out=tmp_path / "other")
+    assert list(read_records(tmp_path / "other")) == []
+
+
+def test_a_read_only_folder_is_measured_but_not_written(tmp_path, monkeypatch):
+    population = train(MEMBERS_OF_TWO, SQUARE, out=tmp_path / "run")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.warns(UserWarning, match=r"run is read-only: what is measured is not stored. Pass an `out`"):
+        assert len(evaluate(population, SQUARE, [scores.mig], points=20)) == 2
+    assert list(read_records(tmp_path / "run")) == []

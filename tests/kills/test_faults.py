@@ -56,7 +56,7 @@ class Faults:
         for name in OPERATIONS:
             setattr(os, name, faults.before(getattr(os, name)))
 
-        class Watched(io.FileIO):
+        class CountedFile(io.FileIO):
             def write(self, data: Any) -> int:
                 faults.happen()
                 return super().write(data)
@@ -67,16 +67,16 @@ class Faults:
 
         opened = io.open
 
-        def watched_open(path: Path, mode: str = "r", buffering: int = -1, *rest: Any, **options: Any) -> Any:
+        def counted_open(path: Path, mode: str = "r", buffering: int = -1, *rest: Any, **options: Any) -> Any:
             if not set(mode) & set("wxa+") or "b" not in mode:
                 return opened(path, mode, buffering, *rest, **options)
             faults.happen()
-            raw = Watched(path, mode.replace("b", ""))
+            raw = CountedFile(path, mode.replace("b", ""))
             if buffering == 0:
                 return raw
             return io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
 
-        Path.open = watched_open  # type: ignore[method-assign]
+        Path.open = counted_open  # type: ignore[method-assign]
 
     def before(self, operation: Callable[..., Any]) -> Callable[..., Any]:
         """The same operation, counted."""

@@ -271,3 +271,44 @@ def test_a_study_with_a_changed_measure_or_network_is_refused(own, tmp_path):
     for one, other in zip(first, read_records(out / "only"), strict=True):
         assert other.value == (2 if one.measure == "bent" else 1) * one.value
     assert json.loads((out / "study.json").read_text())["failed"] == {}
+
+
+def test_a_read_only_study_that_is_complete_may_be_run(own, tmp_path, monkeypatch):
+    module, out = own(), tmp_path / "study"
+    run_study(module.study, "smoke", out, workers=1)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    run_study(module.study, "smoke", out, workers=1)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    next(out.rglob("members/*")).unlink()
+    with pytest.raises(AxiswiseError, match=r"study is read-only, and its study is not complete. Copy it"):
+        run_study(module.study, "smoke", out, workers=1)
+
+
+def test_runs_are_named_as_folders_within_the_study(own, tmp_path):
+    study = own(('Run("only"', 'Run("../only"')).study
+    with pytest.raises(AxiswiseError, match=r"named as folders within the study's.* Got '../only'"):
+        run_study(study, "smoke", tmp_path / "study", workers=1)
+
+
+def test_code_that_is_edited_while_it_trains_is_that_of_the_beginning(own, tmp_path):
+    module = own()
+    expected = code_of(members(module))
+
+    def edit(entry):
+        (tmp_path / "owncode.py").write_text(OWN.replace("nn.ReLU", "nn.Tanh"))
+
+    both = members(module) + members(module, steps=4)  # two cohorts
+    train(both, SQUARE, out=tmp_path / "run", on_history=edit)
+    codes = [read_about(path, MEMBER)["about"]["code"] for path in (tmp_path / "run" / "members").iterdir()]
+    assert len(codes) == 4
+    assert all(code == next(iter(expected.values())) for code in codes)
+
+
+def test_saving_replaces_no_other_result(own, tmp_path):
+    train(members(own()), SQUARE).save(tmp_path / "run")
+    train(members(own()), SQUARE).save(tmp_path / "run")  # the same
+    other = train(members(own()), SQUARE)
+    next(iter(other.trained[0].weights.values())).add_(1.0)
+    with pytest.raises(AxiswiseError, match=r"has another result of member .* Choose another folder"):
+        other.save(tmp_path / "run")

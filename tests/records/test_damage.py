@@ -64,6 +64,17 @@ def same(one, other):
     return one == other
 
 
+def damaged(whole, how, draw):
+    bad, place = bytearray(whole), draw.randrange(len(whole))
+    if how == "flipped":
+        bad[place] ^= 1 << draw.randrange(8)
+    elif how == "truncated":
+        del bad[place:]
+    else:
+        bad[place:] = bytes(len(bad) - place)
+    return bytes(bad)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "zeroed"])
 def test_a_damaged_file_is_never_used(kind, damage, tmp_path):
@@ -73,15 +84,9 @@ def test_a_damaged_file_is_never_used(kind, damage, tmp_path):
     whole, contents = path.read_bytes(), read(path)
     used = 0
     for _ in range(PLACES):
-        bad, place = bytearray(whole), draw.randrange(len(whole))
-        if damage == "flipped":
-            bad[place] ^= 1 << draw.randrange(8)
-        elif damage == "truncated":
-            del bad[place:]
-        else:
-            bad[place:] = bytes(len(bad) - place)
+        bad = damaged(whole, damage, draw)
         path.write_bytes(bad)
-        if bytes(bad) == whole:
+        if bad == whole:
             continue
         try:
             found = read(path)
@@ -271,17 +276,6 @@ FILES = {
 
 def drawn(folder, name):
     return {key: array.tolist() for key, array in read_arrays(folder / "study/good", name).items()}
-
-
-def damaged(whole, how, draw):
-    bad, place = bytearray(whole), draw.randrange(len(whole))
-    if how == "flipped":
-        bad[place] ^= 1 << draw.randrange(8)
-    elif how == "truncated":
-        del bad[place:]
-    else:
-        bad[place:] = bytes(len(bad) - place)
-    return bytes(bad)
 
 
 SLOW = ("plan", "state", "learning")  # what is resumed from them is trained to its end, if they are taken

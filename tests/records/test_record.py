@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from axiswise.errors import AxiswiseError
 from axiswise.records import Record, read_records, read_runs
-from axiswise.records._files import BLOCK, append_rows, read_rows, write_rows
+from axiswise.records._files import BLOCK, append_rows, read_rows, write_json, write_rows
+from axiswise.records._folders import read_study_header
+from axiswise.records._layout import STUDY
 from axiswise.records._record import count_records
 
 
@@ -146,3 +148,12 @@ def test_appending_reads_the_end_of_the_file_only(tmp_path):
     assert peak_of(lambda: append_rows(path, [{"value": 2}])) < 1e6
     assert path.read_bytes().startswith(whole + b'{"value": 2, "sha256": ')
     assert path.read_bytes().count(b"\n") == 1_000_001
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/etc", "a/../../b", "..\\b", "C:/b", "", 3])
+def test_a_study_cannot_name_a_folder_outside_its_own(tmp_path, name):
+    for field in ("runs", "running", "planned"):
+        named = {name: {}} if field == "planned" and isinstance(name, str) else [name]
+        write_json(tmp_path / "study.json", {"format": STUDY, field: named})
+        with pytest.raises(AxiswiseError, match=r"study.json names .*, which is not a folder within"):
+            read_study_header(tmp_path)

@@ -158,7 +158,10 @@ def run(
         raise
     except KeyboardInterrupt:
         raise interrupted() from None
-    _write_report(folder)
+    if os.access(folder, os.W_OK):
+        _write_report(folder)
+    else:  # it was complete before
+        typer.echo(f"{folder} is read-only: no report was written.")
 
 
 @app.command()
@@ -180,12 +183,8 @@ def _folder_name(study: str) -> str:
 
 
 def _write_report(folder: Path) -> None:
-    from axiswise.records._layout import REPORT_FILE
     from axiswise.report import write_report
 
-    if folder.is_dir() and not os.access(folder, os.W_OK):
-        typer.echo(f"{folder} is read-only; its {REPORT_FILE} is as it was")
-        return
     typer.echo(f"report: {write_report(folder)}")
 
 

@@ -239,8 +239,9 @@ def _start(job: Job, number: int) -> BaseProcess:
 
 def _ensure_server() -> None:
     """Starts the fork server, unless it is running, so that it imports this module from where this process has it."""
-    from multiprocessing import forkserver  # which not every system has
+    from multiprocessing import forkserver, resource_tracker  # which not every system has
 
+    resource_tracker.ensure_running()  # before the mask is set: what starts it unblocks both signals
     forkserver.set_forkserver_preload([__name__])
     settings = {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path), "PYTHONSAFEPATH": "1"}
     before = {name: os.environ.get(name) for name in settings}

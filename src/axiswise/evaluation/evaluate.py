@@ -22,10 +22,10 @@ from axiswise.numerics import permutation, repeatable
 from axiswise.population import Population
 from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Group, Trained
-from axiswise.records import Record, address, locked, versions
+from axiswise.records import Record, address, locked, read_json, versions
 from axiswise.records._files import append_rows
 from axiswise.records._fingerprint import fingerprint
-from axiswise.records._layout import RECORDS_FILE, RECORDS_LOCK, RUN_FILE, arrays_file, partial_files
+from axiswise.records._layout import RECORDS_FILE, RECORDS_LOCK, RUN, RUN_FILE, arrays_file, partial_files
 from axiswise.schedules import Schedule, hyperparameters
 
 Measure = Callable[..., Any]
@@ -86,6 +86,8 @@ def evaluate(
         raise AxiswiseError(f"`points` must be at least 1. Got {points}.")
     needs = [_needs(measure) for measure in measures]
     target = (_own_folder(population, dataset) if out is None else Path(out)) if store else None
+    if target is not None:
+        _check_home(population, target)
     chosen = permutation(seed, "evaluation", len(dataset))[:points]
     settings = {"points": len(chosen), "points_seed": seed, "versions": versions(), "device": str(dataset.device)}
     found: list[tuple[int, int, Record]] = []
@@ -129,6 +131,17 @@ def _own_folder(population: Population, dataset: FactorDataset) -> Path | None:
         )
         return None
     return folder
+
+
+def _check_home(population: Population, folder: Path) -> None:
+    """Raises if a folder is of members that were trained on other data: its records would belong to two runs."""
+    home = read_json(folder / RUN_FILE, RUN)["dataset"] if (folder / RUN_FILE).is_file() else None
+    for trained in population.trained:
+        if home is not None and not trained.external and trained.about["dataset"] != home:
+            raise AxiswiseError(
+                f"{folder} has members that were trained on {home}. Got member {trained.member.address}, which was "
+                f"trained on {trained.about['dataset']}. Choose another `out`."
+            )
 
 
 def _whole(identity: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -167,7 +167,7 @@ class RunFolder:
         Returns:
             Each address, with the member or the error.
         """
-        names, shapes, memory = catalogue(factories), {}, {}
+        names, shapes, memory, dtype = catalogue(factories), {}, {}, self.run["dtype"]
         for member in wanted:
             path = member_file(self.path, member)
             try:
@@ -183,7 +183,7 @@ class RunFolder:
                     _check_code(path, about["about"], own)
                 if (kind := address(structure(described))) not in shapes:
                     shapes[kind] = _built(described)
-                _check_shapes(path, weights, shapes[kind], self.run["dtype"])
+                _check_shapes(path, weights, shapes[kind], dtype)
             except AxiswiseError as error:
                 yield member, error
                 continue

@@ -16,6 +16,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from axiswise.errors import AxiswiseError
 from axiswise.shapes import Tensor
 
 # Words of PyTorch's messages where it could not map a model one by one either: these are refused by name.
@@ -133,8 +134,10 @@ def _batch_norm(
         slope = (running_var + eps).rsqrt()
         return _scaled(_scaled(_scaled(x, None, -running_mean), slope, None), weight, bias)
     axes = [axis for axis in range(x.ndim) if axis != 1]
-    y, mean, variance = _normalised(x, axes, eps)
     count = x.numel() // x.shape[1]
+    if count == 1:  # as PyTorch's own
+        raise AxiswiseError(f"Batch norm in training needs more than one value for a channel. Got {tuple(x.shape)}.")
+    y, mean, variance = _normalised(x, axes, eps)
     _follow(running_mean, mean, momentum)
     _follow(running_var, variance * (count / (count - 1)), momentum)
     return _scaled(y, weight, bias)
@@ -247,7 +250,7 @@ WRITTEN_OUT: dict[Callable[..., Any], Callable[..., Any]] = {
     functional.avg_pool2d: _average_pool,
     functional.adaptive_avg_pool2d: _adaptive_average_pool,
     functional.interpolate: _interpolate,
-    torch._weight_norm: _weight_norm,  # pyright: ignore[reportPrivateImportUsage]
+    torch._weight_norm: _weight_norm,  # pyright: ignore[reportPrivateImportUsage] (weight norm calls it)
     torch.gru: partial(_recurrent, torch.gru, _gru_cell),
     torch.gru_cell: partial(_one_cell, _gru_cell),
     torch.lstm: partial(_recurrent, torch.lstm, _lstm_cell),

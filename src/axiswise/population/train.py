@@ -4,7 +4,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,14 +136,15 @@ def train(
             folder.discard(list(unusable))
         missing = [member for key, member in by_address.items() if key not in done]
         remaining = [] if whole else (folder.plan if folder else cohorts)(missing, dataset.device, precision)
+        # A plan may have members that were not asked for. Code is read now: its files may be edited in the meantime.
+        code = {**code_of([member for cohort in remaining for member in cohort.members]), **code}
         failures, first = [], None
         if progress:
             progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in remaining))
         try:
             for cohort in remaining:
                 try:
-                    own = code_of(cohort.members)  # a plan may have members that were not asked for
-                    for trained in _train_cohort(cohort, dataset, dtype, own, folder, progress, on_history, retrain):
+                    for trained in _train_cohort(cohort, dataset, dtype, code, folder, progress, on_history, retrain):
                         done.setdefault(trained.member.address, trained)
                 except _Stopped as stopped:
                     raise stopped.error from stopped.error.__cause__
@@ -181,7 +181,10 @@ def _stored(
     done: dict[str, Trained] = {}
     unusable: dict[str, AxiswiseError] = {}
     for key, found in folder.read_members(held, members, code=code):
-        (unusable if isinstance(found, AxiswiseError) else done)[key] = found  # pyright: ignore[reportArgumentType]
+        if isinstance(found, AxiswiseError):
+            unusable[key] = found
+        else:
+            done[key] = found
     return done, unusable
 
 
@@ -204,8 +207,9 @@ def _joined(code: Mapping[str, Code]) -> Code:
 def _say_what_has_no_source(code: Code) -> None:
     if names := without_source(code):
         warnings.warn(
-            f"The source of {', '.join(names)} cannot be read. What is stored is compared by bytecode, which another "
-            "version of Python changes: define it in a file to keep results across versions.",
+            f"The source of {', '.join(names)} cannot be read, or has changed since it was imported. What is stored is "
+            "compared by bytecode, which another version of Python changes: define it in a file, and start again after "
+            "a change.",
             stacklevel=3,
         )
 
@@ -248,7 +252,6 @@ def load(
     folder = RunFolder(Path(path))
     if not (folder.path / RUN_FILE).is_file():
         raise AxiswiseError(f"Expected a run folder with a {RUN_FILE} at {path}. There is none.")
-    folder.run  # noqa: B018 (raises if it is damaged, however many members there are)
     factories = (model,) if callable(model) else tuple(model)
     members = []
     for _, found in folder.read_members(folder.members(), factories=factories, changed=changed):
@@ -346,7 +349,7 @@ def _train_cohort(
     retrain: bool,
 ) -> list[Trained]:
     """Trains one cohort to its end and stores those of its members that are not stored yet."""
-    shared = _joined(code)
+    shared = _joined({member.address: code[member.address] for member in cohort.members})
     loop = cohort_loop(cohort, dataset, dtype)
 
     def tell(steps: int, entries: Sequence[Entry] = ()) -> None:
@@ -372,10 +375,7 @@ def _train_cohort(
         "device": str(dataset.device),
         "versions": versions(),
     }
-    trained = [
-        replace(one, about={**about, "code": dict(code[one.member.address])})
-        for one in trained_members(cohort, loop.finish(), about)
-    ]
+    trained = trained_members(cohort, loop.finish(), about, code)
     if folder:
         for one in trained:
             if not folder.holds(one.member.address):
@@ -399,15 +399,18 @@ def _entries(cohort: Cohort, loop: Loop, numbers: range) -> list[Entry]:
     ]
 
 
-def trained_members(cohort: Cohort, finished: Finished, about: dict[str, Any]) -> list[Trained]:
-    """The members of a trained cohort, each with its row of everything."""
+def trained_members(
+    cohort: Cohort, finished: Finished, about: dict[str, Any], code: Mapping[str, Code]
+) -> list[Trained]:
+    """The members of a trained cohort, each with its row of everything and its own code."""
     found, seconds = [], finished.seconds / len(cohort.members)
     for row, member in enumerate(cohort.members):
         history = {name: stack if name == "step" else stack[:, row] for name, stack in finished.history.items()}
         weights = {name: stack[row].clone() for name, stack in finished.weights.items()}
         buffers = {name: stack[row].clone() for name, stack in finished.buffers.items()}
         status = _status(history, weights, member.steps)
-        found.append(Trained(member, weights, buffers, history, status, seconds, about))
+        made = {**about, "code": dict(code[member.address])}
+        found.append(Trained(member, weights, buffers, history, status, seconds, made))
     return found
 
 

@@ -53,7 +53,7 @@ def is_name_of_run(name: Any) -> bool:
         >>> [is_name_of_run(name) for name in ("linear/beta", "/etc", "linear/../../secret", "", "a//b")]
         [True, False, False, False, False]
     """
-    return isinstance(name, str) and not set(re.split(r"[/\\\\]", name)) & {"", ".", ".."} and ":" not in name
+    return isinstance(name, str) and not set(re.split(r"[/\\]", name)) & {"", ".", ".."} and ":" not in name
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -4,8 +4,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +11,7 @@ from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, StudyIncomplete
 from axiswise.population import Progress
 from axiswise.records import read_json, read_study_header, versions, write_json
-from axiswise.studies import Run, Scale, Study
+from axiswise.studies import Scale
 from axiswise_papers._claim import Claim, Decision, Finding, Rows, Training, Verdict
 from axiswise_papers._tables import rows_of
 
@@ -134,37 +132,14 @@ def verify(
     parts = (part for claim in claims for part in claim.trained)
     for name in dict.fromkeys(part.study for part in parts if runs_here(part)):
         log(f"study {name}")
-        study = with_seeds_from(studies[name], seeds_from) if seeds_from else studies[name]
-        # A study with other seeds has no name by which another process could import it.
-        processes = 1 if seeds_from else workers
+        settings = {"name": name, "device": device, "workers": workers, "seeds_from": seeds_from}
         try:
-            run_study(study, scale, out / name, name=name, device=device, workers=processes, progress=progress, log=log)
+            run_study(studies[name], scale, out / name, **settings, progress=progress, log=log)
         except StudyIncomplete as error:
             problems[name] = str(error)
             log(f"{name}: {error}")
     for claim in claims:
         yield _judge(claim, scale, out, results, problems, ledger or {}, runs_here)
-
-
-def with_seeds_from(study: Study, first: int) -> Study:
-    """The study with a number added to every training seed; data and measures stay as they are.
-
-    Example:
-        >>> from axiswise_papers.ledger import STUDIES
-        >>> moved = with_seeds_from(STUDIES["sikka2019.propositions"], 1000)
-        >>> [member.seed for member in moved("smoke")[0].members[:2]]
-        [1000, 1001]
-    """
-    moved = partial(_moved, study, first)
-    moved.__doc__ = study.__doc__
-    return moved
-
-
-def _moved(study: Study, first: int, scale: Scale) -> list[Run]:
-    return [
-        replace(run, members=[replace(member, seed=member.seed + first) for member in run.members])
-        for run in study(scale)
-    ]
 
 
 def _judge(

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -90,6 +91,18 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
     assert len(rows(two)) == 4 + 2 + 2
     assert json.loads((two / "study.json").read_text())["failed"] == {}
     assert read_outcome(two / "bad/cohort") == Outcome()
+
+
+def test_other_seeds_reach_workers_and_have_a_folder_of_their_own(studies, tmp_path):
+    out = tmp_path / "out"
+    run_study(studies.long, "default", out, workers=2, seeds_from=1000)
+    planned = {run.name: {replace(each, seed=1000).address for each in run.members} for run in studies.long("default")}
+    assert {name: {member for run, member, _ in rows(out) if run == name} for name in planned} == planned
+    header = json.loads((out / "study.json").read_text())
+    assert header["seeds_from"] == 1000
+    assert header["command"].endswith("--seeds-from 1000")
+    with pytest.raises(AxiswiseError, match=r"out holds study 'long' with seeds from 1000 on. Got 0. Choose another"):
+        run_study(studies.long, "default", out)
 
 
 def test_a_run_is_trained_in_one_call_and_once_complete_left_alone(studies, tmp_path, monkeypatch):

@@ -14,9 +14,10 @@ from axiswise.population import grid
 from axiswise.records import read_json
 from axiswise.statistics import mean_interval
 from axiswise.studies import Run
+from axiswise.studies.study import with_seeds_from
 from axiswise_papers._claim import Claim, Departure, Erratum, Training, below, missing, true, within
 from axiswise_papers._tables import rows_of
-from axiswise_papers._verify import read_ledger, select_claims, summary, verify, with_seeds_from, write
+from axiswise_papers._verify import read_ledger, select_claims, summary, verify, write
 from axiswise_papers.ledger import STUDIES as LEDGER_STUDIES
 
 WRONG = Erratum("eq 1", "minus", "plus", "1 + 1 = 2", "tests/papers/test_verify.py::test_verdicts")
@@ -148,7 +149,7 @@ def test_seeds_may_be_others_and_nothing_else(tmp_path):
 
 @pytest.mark.parametrize("name", LEDGER_STUDIES)
 def test_every_study_takes_other_seeds(name):
-    usual, other = LEDGER_STUDIES[name]("default"), with_seeds_from(LEDGER_STUDIES[name], 10_000)("default")
+    usual, other = LEDGER_STUDIES[name]("default"), with_seeds_from(LEDGER_STUDIES[name]("default"), 10_000)
     for before, after in zip(usual, other, strict=True):
         assert (before.name, before.held_out) == (after.name, after.held_out)
         assert [name_of(measure) for measure in before.measures] == [name_of(measure) for measure in after.measures]

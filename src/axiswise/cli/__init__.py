@@ -134,6 +134,9 @@ def run(
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train again what is damaged or was made by other code.")
     ] = False,
+    seeds_from: Annotated[
+        int, typer.Option(min=0, help="Repeat the study with other seeds: this is added to every training seed.")
+    ] = 0,
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
     from axiswise.engines import run_study
@@ -143,13 +146,14 @@ def run(
     chosen = find_study(study)
     if scale not in SCALES:
         raise AxiswiseError(f"--scale must be one of {', '.join(SCALES)}. Got {scale!r}.")
-    folder = out or Path("runs") / f"{_folder_name(study)}-{scale}"
+    folder = out or Path("runs") / (f"{_folder_name(study)}-{scale}" + (f"-seeds-{seeds_from}" if seeds_from else ""))
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if precision not in (None, "fp32", "bf16"):
         raise AxiswiseError(f"--precision must be fp32 or bf16. Got {precision!r}.")
     if workers is not None and workers < 1:
         raise AxiswiseError(f"--workers must be at least 1. Got {workers}.")
     settings = {"name": study, "device": device, "precision": precision, "workers": workers, "retrain": retrain}
+    settings["seeds_from"] = seeds_from
     try:
         run_study(chosen, scale, folder, **settings, progress=shown_on(console), log=console.print)
     except StudyIncomplete:

@@ -34,6 +34,7 @@ from axiswise.records._layout import LOCK
 from axiswise.records._run_state import Outcome, read_outcome, steps_taken
 from axiswise.studies import Run, Scale, Study
 from axiswise.studies._folder import StudyFolder, open_study, train_and_measure
+from axiswise.studies.study import with_seeds_from
 
 SIGNALS = {signal.SIGINT, signal.SIGTERM}
 POLL_SECONDS = 0.2  # between two checks for a signal, the end of a process or a lock
@@ -64,6 +65,7 @@ def run_study(
     precision: Precision | None = None,
     workers: int | None = None,
     retrain: bool = False,
+    seeds_from: int = 0,
     progress: Progress | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Path:
@@ -85,6 +87,7 @@ def run_study(
             runs; but 1 on a GPU, and for "smoke", which ends before another process has started.
         retrain: Whether to train and measure again what is damaged, or was made by other code than the study's present
             one. Without it, a run with such results fails.
+        seeds_from: Added to the seed of every member, to repeat the study with others; data and measures stay the same.
         progress: Receives how far training is: of each run in this process, of all runs together with workers.
         log: Called with a line for each run that begins, is skipped or fails.
 
@@ -106,7 +109,8 @@ def run_study(
             "Define it at the top of a module, or use workers=1."
         )
     stop = Stop()
-    with stop.listening(), open_study(study, scale, out, name=name, device=device, precision=precision) as folder:
+    settings = {"name": name, "device": device, "precision": precision, "seeds_from": seeds_from}
+    with stop.listening(), open_study(study, scale, out, **settings) as folder:
         everything = range(len(folder.runs))
         threads = _threads_of_a_run(len(folder.runs), folder.device)
         count = workers or (_workers(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
@@ -124,7 +128,8 @@ def run_study(
                         folder.fail(number, Failure.of(error))
                     folder.finish(number, log)
         if in_workers and importable:
-            job = Job(importable, scale, folder.path.resolve(), device, precision, retrain, threads, dict(os.environ))
+            place, environment = folder.path.resolve(), dict(os.environ)
+            job = Job(importable, scale, seeds_from, place, device, precision, retrain, threads, environment)
             _run_in_workers(folder, in_workers, job, min(count, len(in_workers)), progress, log, stop)
     return folder.path
 
@@ -204,6 +209,7 @@ class Job(NamedTuple):
     Arguments:
         study: Module and qualified name of the study's function.
         scale: Its scale.
+        seeds_from: Added to the seed of every member.
         out: The study's folder.
         device: Where to train.
         precision: What products are computed in on CUDA.
@@ -214,6 +220,7 @@ class Job(NamedTuple):
 
     study: tuple[str, str]
     scale: Scale
+    seeds_from: int
     out: Path
     device: str
     precision: Precision | None
@@ -368,7 +375,7 @@ def _work(job: Job, number: int) -> None:
         os.environ.clear()  # it is the server's
         os.environ.update(job.environment)
         torch.set_num_threads(job.threads)
-        run = _resolved(*job.study)(job.scale)[number]
+        run = with_seeds_from(_resolved(*job.study)(job.scale), job.seeds_from)[number]
         folder = job.out / run.name
         _wait_for(folder)
         alone = replace(run, dataset=partial(_one_at_a_time, run, job.out))

@@ -23,7 +23,7 @@ from axiswise.records._folders import is_name_of_run
 from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE, partial_files
 from axiswise.records._record import count_records
 from axiswise.records._run_state import Outcome, finished, forget_outcome, read_outcome, reasons, write_outcome
-from axiswise.studies.study import SCALES, Run, Scale, Study
+from axiswise.studies.study import SCALES, Run, Scale, Study, with_seeds_from
 
 
 @dataclass
@@ -123,7 +123,14 @@ class StudyFolder:
 
 @contextmanager
 def open_study(
-    study: Study, scale: Scale, out: str | Path, *, name: str | None, device: str, precision: Precision | None
+    study: Study,
+    scale: Scale,
+    out: str | Path,
+    *,
+    name: str | None,
+    device: str,
+    precision: Precision | None,
+    seeds_from: int = 0,
 ) -> Iterator[StudyFolder]:
     """Opens the folder of a study for this process; the arguments are those of `axiswise.engines.run_study`.
 
@@ -136,12 +143,14 @@ def open_study(
     out, target = Path(out), device_named(device)
     fast_precision(precision, torch.float32, target)
     name = name or str(getattr(study, "__name__", "study"))
-    runs = _runs(study, scale, name)
+    runs = with_seeds_from(_runs(study, scale, name), seeds_from)
     title, _, rest = inspect.cleandoc(getattr(study, "__doc__", None) or name).partition("\n\n")
     about: dict[str, Any] = {"format": STUDY, "study": name, "title": title, "summary": rest.partition("\n\n")[0]}
     about |= {"scale": scale, "command": f"axiswise run {name} --scale {scale} --device {device}"}
     about["command"] += f" --precision {precision}" if precision else ""
-    _refuse_other(out, name, scale)
+    about["command"] += f" --seeds-from {seeds_from}" if seeds_from else ""
+    about |= {"seeds_from": seeds_from} if seeds_from else {}
+    _refuse_other(out, name, scale, seeds_from)
     folder = StudyFolder(out, about, runs, target, read_only=out.is_dir() and not os.access(out, os.W_OK))
     if folder.read_only and not all(map(folder.complete, range(len(runs)))):
         raise AxiswiseError(f"{out} is read-only, and its study is not complete. Copy it, or choose another --out.")
@@ -275,13 +284,18 @@ def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
     return list(runs)
 
 
-def _refuse_other(out: Path, name: str, scale: str) -> None:
-    """Raises if the folder holds another study, another scale of this one, or something else."""
+def _refuse_other(out: Path, name: str, scale: str, seeds_from: int) -> None:
+    """Raises if the folder holds another study, this one at another scale or with other seeds, or something else."""
     if found := read_study_header(out):
         if (found.get("study"), found.get("scale")) != (name, scale):
             raise AxiswiseError(
                 f"{out} holds study {found.get('study')!r} at scale {found.get('scale')!r}. Got {name!r} at {scale!r}. "
                 "Choose another folder with --out."
+            )
+        if found.get("seeds_from", 0) != seeds_from:
+            raise AxiswiseError(
+                f"{out} holds study {name!r} with seeds from {found.get('seeds_from', 0)} on. Got {seeds_from}. Choose "
+                "another folder with --out."
             )
     elif out.exists() and (not out.is_dir() or any(map(_unknown, out.iterdir()))):
         raise AxiswiseError(

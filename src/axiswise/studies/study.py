@@ -1,7 +1,7 @@
 """What a study is: a function of a scale that returns runs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from axiswise.data import FactorDataset
@@ -42,3 +42,14 @@ class Run:
 
 Study = Callable[[Scale], list[Run]]
 """A function of the scale; its docstring's first line is the title of its report, the next paragraph the summary."""
+
+
+def with_seeds_from(runs: Sequence[Run], first: int) -> list[Run]:
+    """Runs with a number added to the seed of every member; data and measures stay as they are.
+
+    Example:
+        >>> from axiswise.studies import quickstart
+        >>> [member.seed for member in with_seeds_from(quickstart("smoke"), 1000)[0].members[:2]]
+        [1000, 1001]
+    """
+    return [replace(run, members=[replace(each, seed=each.seed + first) for each in run.members]) for run in runs]

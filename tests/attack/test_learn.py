@@ -25,7 +25,9 @@ QUICK = Learning(0.2, steps=4, batch=8, samples=3, renderer="dense", hidden=16, 
 
 def plainly_learned(population, dataset, choice, learning):
     """The paper's procedure with modules, two of torch's optimizers and nothing stacked."""
-    pairs = [population.member(position) for position in (*choice.entangled, *choice.disentangled)]
+    chosen = [population[position] for position in (*choice.entangled, *choice.disentangled)]
+    for model in chosen:
+        model.requires_grad_()
     pattern = package.manipulation(dataset, learning.renderer, hidden=learning.hidden)
     network = pattern.build().double()
     initial = initialise(network, "change", torch.tensor([learning.seed]), torch.float64)
@@ -34,7 +36,7 @@ def plainly_learned(population, dataset, choice, learning):
         rows = integers(learning.seed, "attack follow", 0, (8192,), len(dataset))
         noise = normal(learning.seed, "attack follow noise", 0, (8192, 3), dtype=torch.float64)
         with torch.no_grad():
-            q = pairs[0].encoder(dataset.x(rows).double())
+            q = chosen[0].encode(dataset.x(rows).double())
         z = q.mean + q.variance.sqrt() * noise
         w = scaled_factors(dataset.factors(rows), *ranges(dataset)).double()
         narrow, latent = network[:3], learning.follow
@@ -45,12 +47,12 @@ def plainly_learned(population, dataset, choice, learning):
         rows = integers(learning.seed, "attack start", 0, (1024,), len(dataset))
         scale_layers(network, scaled_factors(dataset.factors(rows), *ranges(dataset)).double(), learning.start)
     settings = {"lr": learning.optimizer.lr, "betas": (0.9, 0.999), "eps": learning.optimizer.eps}
-    for_decoders = [torch.optim.Adam(pair.decoder.parameters(), **settings) for pair in pairs]
+    for_decoders = [torch.optim.Adam(model.decoder.parameters(), **settings) for model in chosen]
     for_change = torch.optim.Adam(network.parameters(), **settings)
     gaps = []
     for step in range(learning.steps):
         rows = integers(learning.seed, "attack index", step, (3, learning.batch), len(dataset))
-        shape = (3, len(pairs), learning.samples, learning.batch, 3)
+        shape = (3, len(chosen), learning.samples, learning.batch, 3)
         noise = normal(learning.seed, "attack noise", step, shape, dtype=torch.float64)
         for batch in range(3):
             x = dataset.x(rows[batch]).double()
@@ -58,15 +60,15 @@ def plainly_learned(population, dataset, choice, learning):
             changed = x + learning.epsilon * network(w)
             changed = changed - 2 * (changed - 1).relu() + 2 * (-changed).relu()
             losses = []
-            for pair, own in zip(pairs, noise[batch], strict=True):
+            for model, own in zip(chosen, noise[batch], strict=True):
                 with torch.no_grad():
-                    q = pair.encoder(x)
-                logits = torch.stack([pair.decoder(q.mean + q.variance.sqrt() * sample, raw=True) for sample in own])
+                    q = model.encode(x)
+                logits = torch.stack([model.decode(q.mean + q.variance.sqrt() * sample, raw=True) for sample in own])
                 pixels = nn.functional.binary_cross_entropy_with_logits(
                     logits, changed.expand_as(logits), reduction="none"
                 )
                 losses.append(pixels.sum((-3, -2, -1)).mean())
-            half = len(pairs) // 2
+            half = len(chosen) // 2
             gap = sum(losses[:half]) / half - sum(losses[half:]) / half
             if batch == 2:
                 gaps.append(gap.item())
@@ -74,8 +76,8 @@ def plainly_learned(population, dataset, choice, learning):
                     (force,) = torch.autograd.grad(gap, changed, retain_graph=True)
                     gap = (changed * (force - force.mean(0, keepdim=True))).sum()
                 moves = torch.autograd.grad(gap, list(network.parameters()), retain_graph=True)
-            for loss, pair, optimizer in zip(losses, pairs, for_decoders, strict=True):
-                parameters = list(pair.decoder.parameters())
+            for loss, model, optimizer in zip(losses, chosen, for_decoders, strict=True):
+                parameters = list(model.decoder.parameters())
                 for parameter, gradient in zip(
                     parameters, torch.autograd.grad(loss, parameters, retain_graph=True), strict=True
                 ):

@@ -66,17 +66,17 @@ def test_every_available_quantity_is_what_its_name_says(population):
     assert quantities["factors"].shape == (100, 2)
     assert quantities["kinds"] == ("continuous", "continuous")
     for position in range(4):
-        encoder, decoder = population.member(position)
-        q = encoder(x)
+        model = population[position]
+        q = model.encode(x)
         assert torch.allclose(codes[position], q.mean, atol=1e-6)
         assert torch.allclose(quantities["variance"][position], q.log_variance.exp(), atol=1e-6)
         expected = torch.distributions.kl_divergence(
             torch.distributions.Normal(q.mean, q.log_variance.exp().sqrt()), torch.distributions.Normal(0.0, 1.0)
         )
         assert torch.allclose(quantities["kl"][position], expected, atol=1e-5)
-        assert torch.allclose(quantities["decode"](codes)[position], decoder(q.mean), atol=1e-5)
-        weight = decoder.network[0].weight
-        assert torch.allclose(quantities["decode_raw"](codes)[position], decoder(q.mean, raw=True), atol=1e-5)
+        assert torch.allclose(quantities["decode"](codes)[position], model.decode(q.mean), atol=1e-5)
+        weight = model.decoder[0].weight
+        assert torch.allclose(quantities["decode_raw"](codes)[position], model.decode(q.mean, raw=True), atol=1e-5)
         assert torch.allclose(quantities["jacobians"][position][7], weight, atol=1e-6)
         assert torch.allclose(quantities["gram"][position][7].float(), weight.T @ weight, atol=1e-5)
         assert torch.allclose(quantities["information"][position][7].float(), weight.T @ weight, atol=1e-5)

@@ -37,7 +37,8 @@ def trained():
     vae = models.linear(3, 3, likelihood=Gaussian(SCALE))
     fast = optimizers.Adam(lr=0.02)
     members = grid(model=vae, objective=objectives.BetaVAE(BETA), steps=2000, optimizer=fast)
-    return tuple(half.double() for half in train(members, SQUARE).member(0))
+    model = train(members, SQUARE)[0].double()
+    return model.encode, model.decode
 
 
 @pytest.fixture(scope="module")

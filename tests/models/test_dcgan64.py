@@ -43,8 +43,8 @@ def test_dcgan64_computes_the_tables_network():
 def plain_loop(member: Member, dataset: data.FactorDataset) -> tuple[nn.Module, nn.Module]:
     """The member trained by an ordinary loop over ordinary modules in training mode."""
     start = Member(member.model, member.objective, steps=0, seed=member.seed)
-    pair = train([start], dataset, dtype=torch.float64).member(0)
-    encoder, decoder = (module.network.train() for module in pair)
+    model = train([start], dataset, dtype=torch.float64)[0].requires_grad_().train()
+    encoder, decoder = model.encoder, model.decoder
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=RATE)
     for step in range(member.steps):
         x = dataset.x(integers(member.seed, "index", step, (BATCH,), len(dataset))).double()

@@ -174,13 +174,13 @@ def test_a_member_carries_its_code_and_loading_refuses_another(own, tmp_path):
     assert read_about(next((tmp_path / "plain" / "members").iterdir()), MEMBER)["about"]["code"] == {}
     ours = grid(model=models.custom(module.nets, 3, 2), objective=module.aw.objectives.BetaVAE(), steps=1, batch=4)
     trained = train(ours, SQUARE, out=tmp_path / "ours")
-    assert equal(trained, load(tmp_path / "ours", model=module.nets))
+    assert equal(trained, load(tmp_path / "ours", own=module.nets))
     tanh = own(("nn.ReLU", "nn.Tanh")).nets
     with pytest.raises(
         AxiswiseError, match=r"owncode\.layer changed\. Load it with the code as it was, or .*changed=True"
     ):
-        load(tmp_path / "ours", model=tanh)
-    assert equal(trained, load(tmp_path / "ours", model=tanh, changed=True))
+        load(tmp_path / "ours", own=tanh)
+    assert equal(trained, load(tmp_path / "ours", own=tanh, changed=True))
 
 
 def test_members_of_version_0_1_are_used_with_a_notice(own, tmp_path):

@@ -11,7 +11,7 @@ from torch.nn import functional
 import axiswise as aw
 from axiswise import data, distributions, evaluate, geometry, grid, models, objectives, optimizers, scores, train
 from axiswise.distributions import Bernoulli, DeterministicParameters, DiagonalParameters, FullParameters, Gaussian
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.population._external import Reader, as_posterior, evaluating
 
 SQUARE = data.synth_linear(samples=300)
@@ -54,9 +54,10 @@ def test_it_encodes_and_decodes_with_members_first(plain, population):
         assert torch.equal(q.mean[row], mean)
         assert torch.equal(q.log_variance[row], log_variance)
         assert torch.equal(population.decode(q.mean)[row], model.decode(mean))
-        pair = population.member(row)
-        assert torch.equal(pair.encoder(x).mean, mean)
-        assert torch.equal(pair.decoder(mean), model.decode(mean))
+        one = population[row]
+        assert torch.equal(one.encode(x).mean, mean)
+        assert torch.equal(one.decode(mean), model.decode(mean))
+        assert (one.encoder, one.decoder) == (model.encode, model.decode)
     shared = torch.zeros(4, 2)
     assert population.decode(shared).shape == (3, 4, 3)
 
@@ -68,8 +69,7 @@ def test_measures_agree_with_those_of_a_population_trained_here():
         model=models.linear(3, 2), objective=objectives.BetaVAE(0.01), steps=150, seed=range(3), optimizer=fast
     )
     trained = train(members, SQUARE)
-    pairs = [trained.member(place) for place in range(3)]
-    external = aw.from_models([(pair.encoder, pair.decoder) for pair in pairs], beta=0.01)
+    external = aw.from_models([(model.encode, model.decode) for model in trained], beta=0.01)
     measures = [scores.mig, geometry.dto, geometry.encoder_law, scores.udr, scores.active_units]
     before, after = (evaluate(which, SQUARE, measures, points=200) for which in (trained, external))
     assert [row["measure"] for row in before] == [row["measure"] for row in after]
@@ -93,7 +93,8 @@ def test_an_unknown_beta_is_a_reason(plain):
 
 def test_a_model_without_decoder_is_measured_as_far_as_it_goes(plain):
     alone = aw.from_models([(plain[0].encode, None)])
-    assert alone.member(0).decoder is None
+    with pytest.raises(NotDefined, match=r"Expected a model with a decoder. Got one of Unknown, which has none"):
+        _ = alone[0].decoder
     mig, dto = evaluate(alone, SQUARE, [scores.mig, geometry.dto], points=100)
     assert mig["value"] is not None
     assert (dto["value"], dto["reason"]) == (None, "the model has no decoder")

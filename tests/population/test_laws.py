@@ -35,9 +35,8 @@ def members_of(model, batch=4, steps=STEPS, optimizer=None) -> list[Member]:
 def plain_loop(member: Member, dataset, beta=None) -> dict[str, torch.Tensor]:
     """The member trained as any PyTorch script would, from the same initial weights and the same draws."""
     initial = train([Member(member.model, member.objective, steps=0, seed=member.seed)], dataset, dtype=torch.float64)
-    encoder, decoder = initial.member(0)
-    parameters = {f"encoder.{k}": v for k, v in encoder.network.named_parameters()}
-    parameters |= {f"decoder.{k}": v for k, v in decoder.network.named_parameters()}
+    model = initial[0].requires_grad_()
+    parameters = dict(model.named_parameters())
     kind, options = {
         "Adam": (torch.optim.Adam, {"lr": 1e-3}),
         "AdaGrad": (torch.optim.Adagrad, {"lr": 1e-2, "eps": 1e-6}),
@@ -48,11 +47,11 @@ def plain_loop(member: Member, dataset, beta=None) -> dict[str, torch.Tensor]:
     for step in range(member.steps):
         index = integers(seed, "index", step, (size,), len(dataset)) if member.batch else everything
         x = dataset.x(index).double()
-        q = encoder(x)
+        q = model.encode(x)
         z = q.mean + torch.exp(q.log_variance / 2) * normal(
             seed, "noise", step, (size, member.model.latents), dtype=torch.float64
         )
-        output = decoder(z, raw=True)
+        output = model.decode(z, raw=True)
         if isinstance(member.model.likelihood, Gaussian):
             log_density = torch.distributions.Normal(output, member.model.likelihood.scale).log_prob(x)
         else:

@@ -143,9 +143,9 @@ def test_a_population_may_have_different_models():
     x = square.x(torch.arange(5))
     codes = trained.encode(x).mean
     for position in range(4):
-        encoder, decoder = trained.member(position)
-        assert torch.allclose(encoder(x).mean, codes[position], atol=1e-6)
-        assert torch.allclose(decoder(codes[position]), trained.decode(codes)[position], atol=1e-6)
+        model = trained[position]
+        assert torch.allclose(model.encode(x).mean, codes[position], atol=1e-6)
+        assert torch.allclose(model.decode(codes[position]), trained.decode(codes)[position], atol=1e-6)
     assert torch.allclose(trained.decode(codes[0])[0], trained.decode(codes)[0])
     with pytest.raises(AxiswiseError, match=r"`x` must have shape \(n, 3\). Got \(5, 2\)"):
         trained.encode(x[:, :2])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from safetensors.torch import save_file as save_torch_file
 from axiswise.errors import AxiswiseError
 from axiswise.records import read_json, read_tensors, records_file, versions, write_bytes, write_json, write_tensors
 from axiswise.records._files import StoredArrays, append_rows, read_about, read_rows, replacing, write_rows
-from axiswise.records._layout import PARTIAL, records_files
+from axiswise.records._layout import MEMBER, PARTIAL, RUN, records_files
 
 FORMAT = "test-1"
 ARRAYS = {"w": np.arange(12.0).reshape(3, 4), "b": np.zeros(0, np.float32), "steps": np.array(7, np.int64)}
@@ -352,6 +353,31 @@ def test_records_of_all_runs_are_found(tmp_path):
     assert list(records_files(tmp_path)) == ["a", "b/one", "b/two"]
     assert list(records_files(tmp_path / "a")) == ["."]
     assert records_files(tmp_path / "nowhere") == {}
+
+
+@pytest.mark.parametrize("damage", [b"1e999", b"-1e999", b"NaN", b'"\\ud800"', b"1" + b"0" * 5000], ids=repr)
+def test_damage_that_json_has_no_word_for_is_damage(tmp_path, damage):
+    """A flipped bit may make an infinite number of a small one, or half a character of a whole one."""
+    write_json(tmp_path / "run.json", {"format": RUN, "value": 12345})
+    append_rows(tmp_path / "records.jsonl", [{"value": 12345}])
+    write_tensors(tmp_path / "one.safetensors", {}, {"format": MEMBER, "value": 12345})
+    for name, read in (
+        ("run.json", partial(read_json, expected=RUN)),
+        ("records.jsonl", lambda path: list(read_rows(path))),
+        ("one.safetensors", partial(read_tensors, expected=MEMBER)),
+    ):
+        path = tmp_path / name
+        contents = path.read_bytes()
+        inside = damage.replace(b"\\", b"\\\\").replace(b'"', b'\\"') if name.endswith("tensors") else damage
+        damaged = contents.replace(b"12345", inside)
+        assert damaged != contents
+        if name.endswith("tensors"):  # its first eight bytes are the length of its header, which is padded
+            header = damaged[8:].rstrip(b" ")
+            header += b" " * (-len(header) % 8)
+            damaged = len(header).to_bytes(8, "little") + header
+        path.write_bytes(damaged)
+        with pytest.raises(AxiswiseError):
+            read(path)
 
 
 def test_tensors_come_back_bit_for_bit(tmp_path):

@@ -35,7 +35,7 @@ members = aw.grid(
     seed=range(10),
 )
 population = aw.train(members, sprites, device="cuda", out="runs/sprites")
-encoder, decoder = population.member(0)  # ordinary PyTorch modules
+model = population[0]  # an ordinary PyTorch module
 
 import torch
 
@@ -52,7 +52,7 @@ members = aw.grid(
     seed=range(8),
 )
 population = aw.train(members, square, out="runs/own")
-population = aw.load("runs/own", model=networks)  # stored by name: files hold no code
+population = aw.load("runs/own", own=networks)  # stored by name: files hold no code
 
 from axiswise.studies import Run, Scale
 

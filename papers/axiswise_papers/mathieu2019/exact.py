@@ -768,10 +768,8 @@ def _trained(kind: str) -> PartlyTrained:
     dataset = synth_nonlinear(samples=500)
     model = mlp(6, LATENTS, encoder=(12,), decoder=(12,), posterior=POSTERIORS[kind], likelihood=Gaussian(0.7))
     member = Member(model, BetaVAE(0.5), steps=200, optimizer=Adam(lr=3e-3))
-    networks: Any = train([member], dataset, dtype=torch.float64).member(0)
-    for network in networks:
-        network.requires_grad_(False)
-    return PartlyTrained(tuple(networks), dataset.x(torch.arange(5)).double(), model.likelihood)
+    trained = train([member], dataset, dtype=torch.float64)[0]
+    return PartlyTrained((trained.encode, trained.decode), dataset.x(torch.arange(5)).double(), model.likelihood)
 
 
 def _objective(model: Any, x: Tensor, likelihood: Likelihood, prior: Prior, beta: float) -> Tensor:

@@ -37,10 +37,10 @@ from axiswise.distributions import (
     Parameters,
     StandardNormal,
 )
-from axiswise.models import Networks, Transformed, mlp, rotate_latents
+from axiswise.models import Networks, mlp, rotate_latents
 from axiswise.objectives import BetaVAE
 from axiswise.optimizers import Adam
-from axiswise.population import Member, Pair, train
+from axiswise.population import Member, train
 from axiswise.shapes import Float, Tensor
 from axiswise_papers._claim import Finding, true, within
 from axiswise_papers._numbers import largest, normals, orthonormal, quadrature, rotation_by
@@ -419,27 +419,28 @@ def overprune() -> Iterator[Finding]:
     yield true("of the sample: 2, 1, 0 active latents at β = 0.1, 0.3, 1", kept_of_sample == [2, 1, 0])
 
 
+Halves = tuple[Callable[..., Any], Callable[..., Any]]
+"""A model as its encoder and decoder."""
+
+
 @cache
-def halfway(posterior: Diagonal | Full) -> tuple[Pair, Float[Tensor, "n x"], Likelihood]:
+def halfway(posterior: Diagonal | Full) -> tuple[Halves, Float[Tensor, "n x"], Likelihood]:
     """A member in the middle of its training, observations, and its likelihood: nothing about it is symmetric.
 
     Example:
         >>> model, x, likelihood = halfway(Diagonal())
-        >>> model.encoder(x).mean.shape
+        >>> model[0](x).mean.shape
         torch.Size([5, 2])
     """
     dataset = synth_nonlinear(samples=500)
     model = mlp(6, LATENTS, encoder=(12,), decoder=(12,), posterior=posterior, likelihood=Gaussian(0.7))
     member = Member(model, BetaVAE(0.5), steps=200, optimizer=Adam(lr=3e-3))
-    pair = train([member], dataset, dtype=torch.float64).member(0)
-    for half in pair:
-        assert half is not None  # a β-VAE has a decoder
-        half.requires_grad_(False)
-    return pair, dataset.x(torch.arange(5)).double(), model.likelihood
+    trained = train([member], dataset, dtype=torch.float64)[0]
+    return (trained.encode, trained.decode), dataset.x(torch.arange(5)).double(), model.likelihood
 
 
 def on_the_plane(
-    model: Pair | Transformed, x: Float[Tensor, "n x"], likelihood: Likelihood
+    model: Halves, x: Float[Tensor, "n x"], likelihood: Likelihood
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"], Float[Tensor, " n"]]:
     """Log p(x), E log p(x|z) − KL(q ‖ p) and KL(q ‖ p(z|x)) of each observation, all by sums over a grid.
 
@@ -551,9 +552,8 @@ def _rotated_draws() -> Iterator[Finding]:
     model, x, likelihood = halfway(Full())
     rotation, noise = rotation_by(1.1), normals(5, LATENTS, seed=4)
     rotated = rotate_latents(model, rotation)
-    assert model.decoder is not None
     assert rotated.decoder is not None
-    before, after = _full(model.encoder(x)), _full(rotated.encoder(x))
+    before, after = _full(model[0](x)), _full(rotated.encoder(x))
     matching = torch.linalg.solve(after.cholesky, rotation @ before.cholesky)  # an orthogonal matrix for each x
     draws = (before.sample(noise), after.sample(torch.einsum("njk,nk->nj", matching, noise)))
     eye = torch.eye(LATENTS, dtype=torch.float64)
@@ -561,7 +561,7 @@ def _rotated_draws() -> Iterator[Finding]:
     for beta in (0.5, 4.0):
         first, second = (
             beta * StandardNormal().kl(q, z).total - likelihood.log_density(x, decode(z, raw=True))
-            for q, z, decode in zip((before, after), draws, (model.decoder, rotated.decoder), strict=True)
+            for q, z, decode in zip((before, after), draws, (model[1], rotated.decoder), strict=True)
         )
         yield within(f"loss at β = {beta:g} of a rotated member", (first - second).abs().max(), 1e-10)
 

@@ -129,15 +129,14 @@ def _planes(original: "FactorDataset", found: "Attack") -> "list[Plane]":
     x = original.x(original.sample(1_000))
     for kind, positions in (("disentangled", found.choice.disentangled), ("entangled", found.choice.entangled)):
         position = positions[0]
-        encoder, decoder = found.population.member(position)
-        if decoder is None:
+        model = found.population[position]
+        if not found.population[position : position + 1].groups[0].decodes:
             continue
-        device = next(decoder.parameters()).device
-        with torch.no_grad():
-            variance = encoder(x.to(device)).log_variance.exp()
+        device = next(model.parameters()).device
+        variance = model.encode(x.to(device)).log_variance.exp()
         first, second = sorted(latent_order(variance).order[:2].tolist())
-        base = torch.zeros(found.population.trained[position].member.model.latents, device=device)
-        images = traversal_2d(decoder, base, torch.linspace(-2.0, 2.0, SIDE, device=device), (first, second))
+        base = torch.zeros(model.member.model.latents, device=device)
+        images = traversal_2d(model.decode, base, torch.linspace(-2.0, 2.0, SIDE, device=device), (first, second))
         score = next(ranked.score for ranked in found.choice.ranking if ranked.position == position)
         planes.append(Plane(f"{kind}: {found.choice.by.upper()} {score:.3f}", images.cpu().numpy(), (first, second)))
     return planes

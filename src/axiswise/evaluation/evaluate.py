@@ -21,12 +21,11 @@ from axiswise.evaluation._quantities import QUANTITIES, Quantities, at_same_poin
 from axiswise.numerics import permutation, repeatable
 from axiswise.population import Population
 from axiswise.population._folder import RunFolder
-from axiswise.population._trained import Group, Trained
+from axiswise.population._trained import Group, Trained, settings_of
 from axiswise.records import Record, address, locked, read_json, versions
 from axiswise.records._files import append_rows
 from axiswise.records._fingerprint import fingerprint
 from axiswise.records._layout import RECORDS_FILE, RECORDS_LOCK, RUN, RUN_FILE, arrays_file, partial_files
-from axiswise.schedules import Schedule, hyperparameters
 
 Measure = Callable[..., Any]
 
@@ -193,31 +192,15 @@ def name_of(measure: Measure) -> str:
 
 def describe_member(trained: Trained, dataset: FactorDataset) -> dict[str, Any]:
     """The fields that identify a record's member and what it was measured on."""
-    member = trained.member
-    known = not trained.external  # the settings of a model that was trained elsewhere are unknown
-    return {
-        "member": member.address,
+    about, known = settings_of(trained), not trained.external
+    measured_on = {
         "dataset": dataset.name,
         "data": {name: value for name, value in dataset.arguments.items() if name != "changes"},
         "changes": dataset.arguments.get("changes", []),
         "factors": list(dataset.space.names),
-        "architecture": member.model.network.name,
-        "latents": member.model.latents or None,
-        "objective": type(member.objective).__name__,
-        "hyperparameters": _plain(hyperparameters(member.objective)),
-        "optimizer": type(member.optimizer).__name__ if known else None,
-        "lr": _plain(hyperparameters(member.optimizer)).get("lr") if known else None,
-        "batch": member.batch,
-        "steps": member.steps if known else None,
-        "seed": member.seed,
-        "status": trained.status,
-        "training_seconds": round(trained.seconds, 3),
-        "trained_on": address(trained.about["dataset"]) if known else None,
     }
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: repr(value) if isinstance(value, Schedule) else value for name, value in values.items()}
+    trained_on = address(trained.about["dataset"]) if known else None
+    return {"member": about.pop("member"), **measured_on, **about, "trained_on": trained_on}
 
 
 class Signature(NamedTuple):

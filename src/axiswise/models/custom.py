@@ -1,8 +1,8 @@
 """A user's own encoder and decoder: ordinary PyTorch modules from a function."""
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,47 +10,28 @@ from torch.nn.parameter import is_lazy
 
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
+from axiswise.models._factory import call, display_name, factory_name, normal_form
 from axiswise.models._sizes import as_shape, check_sizes
 from axiswise.models.vae import VAE
-from axiswise.records._fingerprint import module_name
-from axiswise.records._identity import stored_as
+from axiswise.records._identity import left_out_if_empty, stored_as
 from axiswise.shapes import Tensor
 
-Factory = Callable[[], tuple[nn.Module, nn.Module]]
-"""A function without arguments that builds a fresh encoder and a fresh decoder."""
+Factory = Callable[..., tuple[nn.Module, nn.Module]]
+"""Builds a fresh encoder and a fresh decoder: a function, or a partial, method or object of plain values."""
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
 
-def factory_name(factory: Factory) -> str:
-    """Returns the name that a factory is stored by: its module's and its own.
-
-    Arguments:
-        factory: A function defined at the top of a module.
-
-    Example:
-        >>> factory_name(lambda: (nn.Linear(3, 4), nn.Linear(2, 3)))
-        Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: `factory` must be a function defined with `def` at the top of a module, ...
-    """
-    # The name of a lambda, a nested function or a partial does not determine what it computes.
-    if not inspect.isfunction(factory) or "<" in factory.__qualname__:
-        raise AxiswiseError(
-            "`factory` must be a function defined with `def` at the top of a module, because it is stored by its name. "
-            f"Got {factory!r}. Define such a function, with the values that this one gets from elsewhere."
-        )
-    return f"{module_name(factory.__module__)}.{factory.__qualname__}"
-
-
 @dataclass(frozen=True)
 class Custom:
-    """Architecture of `custom`: what the factory builds. Its identity is the factory's name.
+    """Architecture of `custom`: what the factory builds. Its identity is the factory's name, with its arguments.
 
     Arguments:
         factory: Builds encoder and decoder.
         inputs: Shape of an observation.
         latents: Number of latents.
         outputs: How many numbers the encoder returns for an observation, and the decoder for each pixel.
+        arguments: What the factory is called with, plain values by name; those of an object are under "self".
 
     Example:
         >>> def small():
@@ -63,14 +44,23 @@ class Custom:
     inputs: tuple[int, ...]
     latents: int
     outputs: tuple[int, int]
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False, metadata=left_out_if_empty())
 
     def __post_init__(self) -> None:
-        factory_name(self.factory)
+        factory, arguments = normal_form(self.factory, self.arguments)
+        if arguments.setdefault("latents", self.latents) != self.latents:
+            raise AxiswiseError(
+                f"The model has {self.latents} latents. Got arguments with latents = {arguments['latents']}. Leave "
+                "that out: a factory with a parameter `latents` is told their number."
+            )
+        del arguments["latents"]
+        object.__setattr__(self, "factory", factory)
+        object.__setattr__(self, "arguments", arguments)
 
     @property
     def name(self) -> str:
         """Its name in tables: the factory's name."""
-        return self.factory.__qualname__
+        return display_name(self.factory)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -92,7 +82,7 @@ class Custom:
         with torch.random.fork_rng(devices=[]):
             # Not `torch.manual_seed`, which also seeds the accelerators, whose state is not restored here.
             torch.default_generator.manual_seed(seed)
-            built = self.factory()
+            built = call(self.factory, self.arguments, self.latents)
         if not isinstance(built, tuple | list) or [isinstance(module, nn.Module) for module in built] != [True, True]:
             raise AxiswiseError(
                 f"{self.name} must return a pair of torch.nn.Modules, encoder and decoder. Got {type(built).__name__} "
@@ -113,6 +103,7 @@ def custom(
     inputs: int | tuple[int, ...],
     latents: int,
     *,
+    arguments: Mapping[str, Any] | None = None,
     posterior: Posterior = Diagonal(),
     prior: Prior = StandardNormal(),
     likelihood: Likelihood = Gaussian(),
@@ -123,30 +114,34 @@ def custom(
     alone. `custom` runs the factory twice to check that its modules can be trained. Shapes must be right, and no module
     may draw random numbers of its own: these could not be repeated, and members would share them.
 
-    A member is stored with the name of the factory only, never with its code. Pass the function again to load it,
-    ``axiswise.load(path, model=factory)``, and give a changed network another name.
+    A member is stored with the name of the factory and its arguments, never with its code. Pass the function again to
+    load it, ``axiswise.load(path, own=[factory])``. A lambda, or a function within a function, has no name to be found
+    by: it can be trained, but not stored.
 
     Arguments:
-        factory: A function without arguments, defined at the top of a module, that returns a fresh encoder and a fresh
-            decoder. The encoder maps ``(n, *inputs)`` to ``(n, o)``, where o is ``posterior.outputs(latents)``, the
-            decoder ``(n, latents)`` to ``(n, o * inputs[0], *inputs[1:])``, where o is ``likelihood.outputs``.
+        factory: A function that returns a fresh encoder and a fresh decoder. The encoder maps ``(n, *inputs)`` to
+            ``(n, o)``, where o is ``posterior.outputs(latents)``, the decoder ``(n, latents)`` to ``(n, o * inputs[0],
+            *inputs[1:])``, where o is ``likelihood.outputs``. If it has a parameter `latents`, it is told their number.
+            A `functools.partial`, a method or an object with ``__call__`` will do where its values are plain.
         inputs: Number of inputs, or the shape of an observation.
         latents: Number of latents.
+        arguments: What the factory is called with, by name: numbers, strings, and lists and dictionaries of these
+            (lists arrive as tuples). They are part of the model's identity and appear in rows and reports.
         posterior: Meaning of the encoder's output.
         prior: Distribution of the latents.
         likelihood: Meaning of the decoder's output.
 
     Example:
-        >>> def small():
-        ...     encoder = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
-        ...     return encoder, nn.Linear(2, 3)
-        >>> vae = custom(small, 3, 2)
-        >>> vae.shape, vae.latents, vae.network.name
-        ((3,), 2, 'small')
+        >>> def nets(hidden, latents):
+        ...     encoder = nn.Sequential(nn.Linear(3, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, 4))
+        ...     return encoder, nn.Linear(latents, 3)
+        >>> widths = [custom(nets, 3, 2, arguments={"hidden": hidden}) for hidden in (8, 64)]
+        >>> [(vae.shape, vae.latents, vae.network.arguments) for vae in widths]
+        [((3,), 2, {'hidden': 8}), ((3,), 2, {'hidden': 64})]
     """
     check_sizes("custom", latents=latents)
     outputs = (posterior.outputs(latents), likelihood.outputs)
-    network = Custom(factory, as_shape("custom", inputs), latents, outputs)
+    network = Custom(factory, as_shape("custom", inputs), latents, outputs, arguments or {})
     _verify(network)
     return VAE(network, posterior, prior, likelihood)
 

@@ -1,8 +1,9 @@
 """Changes of a model's latent coordinates: the same model, with its latents scaled or rotated.
 
-A model is a pair (encode, decode): a member of a population, ``population.member(i)``, or any two callables. The
-encoder's posteriors are transformed to the new latents, and the decoder undoes the change first, so reconstructions do
-not change. Weights do not change either, and those of modules stay registered in the result.
+A model is a pair (encode, decode) of callables, such as ``(model.encode, model.decode)`` of ``model = population[i]``.
+The encoder's posteriors are transformed to the new latents, and the decoder undoes the change first, so reconstructions
+do not change. Weights do not change either, and those of modules, or of the modules whose methods these are, stay
+registered in the result.
 """
 
 from collections.abc import Callable
@@ -130,6 +131,7 @@ class ChangedEncoder(nn.Module):
     def __init__(self, encode: Callable[..., Any], change: Callable[[Any], Parameters]) -> None:
         super().__init__()
         self.encode, self.change = encode, change
+        self.owner = _owner(encode)
 
     def forward(self, x: Float[Tensor, "..."]) -> Parameters:
         """Parameters of q(z | x) in the new coordinates."""
@@ -142,10 +144,17 @@ class ChangedDecoder(nn.Module):
     def __init__(self, decode: Callable[..., Any], undo: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.decode, self.undo = decode, undo
+        self.owner = _owner(decode)
 
     def forward(self, z: Float[Tensor, "... z"], **options: Any) -> Float[Tensor, "..."]:
         """The decoder's output at the latents in its own coordinates; options, such as ``raw=True``, are passed on."""
         return self.decode(self.undo(z), **options)
+
+
+def _owner(function: Callable[..., Any]) -> nn.Module | None:
+    """The module that a function is a method of, so that its weights are found."""
+    owner = getattr(function, "__self__", None)
+    return owner if isinstance(owner, nn.Module) else None
 
 
 def _scaled(beta: Tensor, posterior: Any) -> Parameters:

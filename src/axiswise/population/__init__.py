@@ -3,7 +3,8 @@
 from axiswise.population._external import from_models
 from axiswise.population.loop import Progress
 from axiswise.population.member import Member, grid
-from axiswise.population.population import Pair, Population
+from axiswise.population.model import Model
+from axiswise.population.population import Population
 from axiswise.population.program import Precision
 from axiswise.population.train import Entry, Failure, load, train
 
@@ -11,7 +12,7 @@ __all__ = [
     "Entry",
     "Failure",
     "Member",
-    "Pair",
+    "Model",
     "Population",
     "Precision",
     "Progress",

@@ -118,7 +118,7 @@ class Reader:
         likelihood: Likelihood = Gaussian(),
         kind: type | None = None,
     ) -> None:
-        self._encode, self._decode, self._likelihood, self._kind = encode, decode, likelihood, kind
+        self.encoder, self.decoder, self._likelihood, self._kind = encode, decode, likelihood, kind
         self.latent_shape: tuple[int, ...] | None = None
         """Shape of the latents of one observation, once one has been encoded."""
         self.latents = 0
@@ -132,7 +132,7 @@ class Reader:
         """
         check_observations(x)
         rows = max(1, CHUNK // max(1, x[0].numel()))
-        with evaluating(self._encode), torch.no_grad():
+        with evaluating(self.encoder), torch.no_grad():
             parts = [self._read(part) for part in x.split(rows)]
         return type(parts[0])(*(torch.cat(fields) for fields in zip(*parts, strict=True)))  # pyright: ignore
 
@@ -142,12 +142,12 @@ class Reader:
         Raises:
             AxiswiseError: If there is no decoder, or it does not return a tensor with a row for each of `z`.
         """
-        if self._decode is None:
+        if self.decoder is None:
             raise AxiswiseError("The model has no decoder. Give one in place of None.")
         shaped = z if self.latent_shape is None else z.reshape(len(z), *self.latent_shape)
-        own = raw and "raw" in _parameters(self._decode)
-        with evaluating(self._decode):
-            decoded = _called("decode", self._decode, shaped, {"raw": True} if own else {})
+        own = raw and "raw" in _parameters(self.decoder)
+        with evaluating(self.decoder):
+            decoded = _called("decode", self.decoder, shaped, {"raw": True} if own else {})
         if not isinstance(decoded, Tensor):
             raise AxiswiseError(
                 f"`decode` must return a tensor E[x | z]. Got {_described(decoded)}. Wrap it so that it returns the "
@@ -172,7 +172,7 @@ class Reader:
 
     def _read(self, x: Tensor) -> Parameters:
         """One chunk of posteriors, checked and flattened."""
-        posterior = as_posterior(_called("encode", self._encode, x, {}), len(x))
+        posterior = as_posterior(_called("encode", self.encoder, x, {}), len(x))
         if self._kind is not None and not isinstance(posterior, self._kind):
             raise AxiswiseError(
                 f"`encode` must return {self._kind.__name__} or an equivalent. Got {type(posterior).__name__}. "

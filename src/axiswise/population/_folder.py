@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,7 @@ import numpy as np
 import torch
 
 from axiswise.errors import AxiswiseError
-from axiswise.models import Custom, Factory
-from axiswise.population._catalogue import catalogue
+from axiswise.population._catalogue import MissingParts, catalogue, missing_parts, own_parts
 from axiswise.population._code import Code, changes, code_of
 from axiswise.population._cohort import Cohort, cohorts, structure
 from axiswise.population._trained import Trained
@@ -134,8 +133,23 @@ class RunFolder:
         return member_file(self.path, member).exists()
 
     def members(self) -> list[str]:
-        """Addresses of all finished members."""
-        return [path.stem for path in matching(member_file(self.path, "*"))]
+        """Addresses of all finished members, in the order in which they were asked for."""
+        finished = [path.stem for path in matching(member_file(self.path, "*"))]
+        listed = {member: place for place, member in enumerate(self.run.get("members", ()))}
+        return sorted(finished, key=lambda member: (listed.get(member, len(listed)), member))
+
+    def enlist(self, members: Sequence[str]) -> None:
+        """Notes the order of members, after those that are known already."""
+        known = list(self.run.get("members", ()))
+        if new := [member for member in dict.fromkeys(members) if member not in set(known)]:
+            self.run["members"] = known + new
+            write_json(self.path / RUN_FILE, self.run)
+
+    def missing_parts(self, own: Sequence[Any]) -> list[str]:
+        """The names of a user's own parts that stored members are made of, without those that are passed."""
+        names = catalogue(own)
+        forms = (read_about(member_file(self.path, member), MEMBER)["member"] for member in self.members())
+        return list(dict.fromkeys(name for form in forms for name in missing_parts(form, names)))
 
     def write_member(self, trained: Trained) -> None:
         """Stores a finished member."""
@@ -150,7 +164,7 @@ class RunFolder:
         self,
         wanted: Sequence[str],
         known: Mapping[str, Member] | None = None,
-        factories: Sequence[Factory] = (),
+        own: Sequence[Any] = (),
         *,
         code: Mapping[str, Code] | None = None,
         changed: bool = False,
@@ -160,14 +174,14 @@ class RunFolder:
         Arguments:
             wanted: Their addresses.
             known: Members by address, which are not rebuilt from their stored form.
-            factories: The functions that build stored models of a user's own.
+            own: The user's own functions and classes that stored members are made of.
             code: The own code of members by address, where it is known.
             changed: Whether members are used although the own code they were made with has changed.
 
         Returns:
             Each address, with the member or the error.
         """
-        names, shapes, memory, dtype = catalogue(factories), {}, {}, self.run["dtype"]
+        names, shapes, memory, dtype = catalogue(own), {}, {}, self.run["dtype"]
         for member in wanted:
             path = member_file(self.path, member)
             try:
@@ -175,12 +189,16 @@ class RunFolder:
                 # The address is that of the stored form: names in it may be old ones, which `catalogue` translates.
                 if (found := address(about["member"])) != member:
                     raise AxiswiseError(f"{path} contains member {found}, not {member}: it was renamed.")
-                described = (known or {}).get(member) or restore(about["member"], names)
+                described = (known or {}).get(member)
+                if described is None:
+                    if missing := [*dict.fromkeys(missing_parts(about["member"], names))]:
+                        raise MissingParts(missing)
+                    described = restore(about["member"], names)
                 weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
                 self._check_run(path, about["about"])
                 if not changed:
-                    own = code_of([described], memory)[described.address] if code is None else code[member]
-                    _check_code(path, about["about"], own)
+                    now = code_of([described], memory)[described.address] if code is None else code[member]
+                    _check_code(path, about["about"], now)
                 if (kind := address(structure(described))) not in shapes:
                     shapes[kind] = _built(described)
                 _check_shapes(path, weights, shapes[kind], dtype)
@@ -291,7 +309,7 @@ class RunFolder:
 
     def _cohort(self, form: Json, known: Mapping[str, Member]) -> Cohort:
         """A stored cohort. Of its members, those that are not known are like those that are."""
-        names = {**catalogue([*_factories(known.values())]), **_types(known.values())}
+        names = catalogue(own_parts(known.values()))
         stored = ((known.get(address(member)), member) for member in form["members"])
         restored = (own or restore(member, names) for own, member in stored)
         return Cohort(tuple(restored), form["threads"], form.get("precision"))
@@ -322,21 +340,6 @@ def _address(layout: Json) -> str:
 def _addresses(layout: Json) -> set[str]:
     """The addresses of the members of a stored cohort."""
     return {address(form) for form in layout["members"]}
-
-
-def _factories(members: Any) -> Iterator[Factory]:
-    for member in members:
-        if isinstance(member.model.network, Custom):
-            yield member.model.network.factory
-
-
-def _types(values: Any) -> dict[str, type]:
-    """The types of descriptions, and of the descriptions in them, by name; `catalogue` has that of own models."""
-    found: dict[str, type] = {}
-    for value in values:
-        if is_dataclass(value) and not isinstance(value, type | Custom):
-            found |= {type(value).__name__: type(value)} | _types(getattr(value, own.name) for own in fields(value))
-    return found
 
 
 def _check_code(path: Path, about: Mapping[str, Any], code: Code) -> None:

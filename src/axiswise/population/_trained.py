@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +13,13 @@ from torch import nn
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
+from axiswise.models._factory import SELF
 from axiswise.models.vae import with_learned
 from axiswise.population._cohort import stacking_pays
 from axiswise.population.member import Member
 from axiswise.population.program import bind, over_members
+from axiswise.records import describe
+from axiswise.schedules import Schedule
 from axiswise.shapes import Float, Tensor
 
 CHUNK = 1 << 24  # numbers of observations encoded or decoded at a time, for all members of a group together
@@ -179,3 +182,35 @@ class Group:
 
 def _stack(rows: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
     return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def settings_of(trained: Trained) -> dict[str, Any]:
+    """What a member is made of and trained with, and how that went, in plain values: the fields of a record.
+
+    Hyperparameters are all plain fields of the objective, also whole numbers and flags; schedules are in words.
+    """
+    member = trained.member
+    known = not trained.external  # the settings of a model that was trained elsewhere are unknown
+    arguments = describe(getattr(member.model.network, "arguments", {}))
+    return {
+        "member": member.address,
+        "architecture": member.model.network.name,
+        "arguments": {**arguments.pop(SELF, {}), **arguments},  # the values of an object among the others
+        "latents": member.model.latents or None,
+        "objective": type(member.objective).__name__,
+        "hyperparameters": _plain(member.objective),
+        "optimizer": type(member.optimizer).__name__ if known else None,
+        "lr": _plain(member.optimizer).get("lr") if known else None,
+        "batch": member.batch,
+        "steps": member.steps if known else None,
+        "seed": member.seed,
+        "status": trained.status,
+        "training_seconds": round(trained.seconds, 3),
+    }
+
+
+def _plain(owner: Any) -> dict[str, Any]:
+    """The fields of an objective or optimizer that are numbers, strings or schedules."""
+    values = {field.name: getattr(owner, field.name) for field in fields(owner)}
+    values = {name: repr(value) if isinstance(value, Schedule) else value for name, value in values.items()}
+    return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str | None)}

@@ -1,7 +1,7 @@
 """Members, and grids of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from itertools import product
 from typing import Any, Required, TypedDict, Unpack
 
@@ -41,6 +41,7 @@ class Member:
     history: int | None = None
 
     def __post_init__(self) -> None:
+        _check_parts(self)
         for name, low in (("steps", 0), ("batch", 1), ("seed", 0), ("history", 1)):
             value = getattr(self, name)
             optional = name in ("batch", "history")
@@ -64,6 +65,31 @@ class Member:
     def interval(self) -> int:
         """Steps between two entries of the history."""
         return self.history or max(1, self.steps // 100)
+
+
+def _check_parts(member: Member) -> None:
+    """Raises unless model, objective and optimizer are what a member needs, so that mistakes are found at once."""
+    if not isinstance(member.model, VAE):
+        raise AxiswiseError(
+            f"`model` of a member must be a VAE from axiswise.models. Got {type(member.model).__name__}. Your own "
+            "modules become one by axiswise.models.custom(factory, inputs, latents)."
+        )
+    for name, value, methods in (
+        ("objective", member.objective, ("networks", "draws", "loss")),
+        ("optimizer", member.optimizer, ("start", "coefficients", "update")),
+    ):
+        if isinstance(value, type):
+            raise AxiswiseError(f"`{name}` of a member must be an object. Got the class {value.__name__}: call it.")
+        if missing := [method for method in methods if not callable(getattr(value, method, None))]:
+            raise AxiswiseError(
+                f"`{name}` of a member must have the methods {', '.join(methods)}. Got {type(value).__name__} without "
+                f"{', '.join(missing)}."
+            )
+        if not is_dataclass(value) or not value.__dataclass_params__.frozen:  # pyright: ignore (it is a dataclass)
+            raise AxiswiseError(
+                f"`{name}` of a member must be a frozen dataclass, whose fields are its settings. Got "
+                f"{type(value).__name__}. Put @dataclass(frozen=True) above the class."
+            )
 
 
 class Choices(TypedDict, total=False):

@@ -1,68 +1,33 @@
 """Populations: trained members in the order of the request."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
-from torch import nn
 
-from axiswise.distributions import Likelihood, Parameters, Posterior
+from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
+from axiswise.population._catalogue import check_storable
 from axiswise.population._folder import RunFolder
-from axiswise.population._trained import Group, Trained
+from axiswise.population._trained import Group, Trained, settings_of
 from axiswise.population.member import Member
+from axiswise.population.model import Model
 from axiswise.records import address, describe
+from axiswise.records._html import html_table
+from axiswise.schedules import Schedule
 from axiswise.shapes import Float, Tensor
 
-
-class Encoder(nn.Module):
-    """An encoder as an ordinary module: x ↦ the posterior's named tuple."""
-
-    def __init__(self, network: nn.Module, posterior: Posterior) -> None:
-        super().__init__()
-        self.network, self.posterior = network, posterior
-
-    def forward(self, x: Float[Tensor, "n ..."]) -> Parameters:
-        """Parameters of q(z | x)."""
-        return self.posterior.unpack(self.network(x))
-
-
-class Decoder(nn.Module):
-    """A decoder as an ordinary module: z ↦ the likelihood's mean."""
-
-    def __init__(self, network: nn.Module, likelihood: Likelihood) -> None:
-        super().__init__()
-        self.network, self.likelihood = network, likelihood
-
-    def forward(self, z: Float[Tensor, "n z"], *, raw: bool = False) -> Float[Tensor, "n ..."]:
-        """E[x | z], or with ``raw=True`` the network's output."""
-        output = self.network(z)
-        return output if raw else self.likelihood.mean(output)
-
-
-class Called(nn.Module):
-    """Encoder or decoder of an external model as a module: it calls the user's function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, argument: Float[Tensor, "n ..."], **options: Any) -> Any:
-        """The function's result."""
-        return self.function(argument, **options)
-
-
-class Pair(NamedTuple):
-    """One member as ordinary modules; a model trained without a decoder has None there."""
-
-    encoder: Encoder | Called
-    decoder: Decoder | Called | None
+if TYPE_CHECKING:
+    import pandas
 
 
 class Population:
-    """Trained members, in the order of the request.
+    """Trained members, in the order of the request: a sequence of models.
+
+    ``population[0]`` is one :class:`Model`, ``population[:3]`` a population of three, and so is
+    ``population.where(seed=0)`` of those that have it.
 
     Arguments:
         trained: The members.
@@ -77,6 +42,8 @@ class Population:
         >>> codes = population.encode(square.x(torch.arange(10)))
         >>> len(population), codes.mean.shape, population.decode(codes.mean).shape
         (4, torch.Size([4, 10, 2]), torch.Size([4, 10, 3]))
+        >>> [model.member.seed for model in population[1:3]], population.where(seed=[0, 3])
+        ([1, 2], Population(2 members))
     """
 
     def __init__(self, trained: Sequence[Trained], folder: Path | None = None) -> None:
@@ -87,6 +54,60 @@ class Population:
 
     def __repr__(self) -> str:
         return f"Population({len(self)} members)"
+
+    def _repr_html_(self) -> str:
+        return html_table([_row(trained) for trained in self.trained])
+
+    @overload
+    def __getitem__(self, position: int) -> Model: ...
+    @overload
+    def __getitem__(self, position: slice) -> "Population": ...
+    def __getitem__(self, position: int | slice) -> "Model | Population":
+        """The model at a position, or the population of a slice."""
+        if isinstance(position, slice):
+            return Population(self.trained[position], self.folder)
+        return Model(self.trained[position])
+
+    def __iter__(self) -> Iterator[Model]:
+        return (Model(trained) for trained in self.trained)
+
+    def where(self, **settings: Any) -> "Population":
+        """The members with these settings: any column of `table`, and a value, or a list of values, for each.
+
+        Raises:
+            AxiswiseError: If no member has such a setting, or none has all of these values.
+
+        Example:
+            >>> from axiswise import data, models, objectives
+            >>> from axiswise.population import grid, train
+            >>> betas = [objectives.BetaVAE(beta) for beta in (1.0, 4.0)]
+            >>> members = grid(model=models.linear(3, 2), objective=betas, steps=1, seed=range(3))
+            >>> len(train(members, data.synth_linear(samples=100)).where(beta=4.0, seed=[0, 2], latents=2))
+            2
+        """
+        rows = [_row(trained) for trained in self.trained]
+        for name in settings:
+            if not any(name in row for row in rows):
+                known = ", ".join(dict.fromkeys(key for row in rows for key in row))
+                raise AxiswiseError(f"Members have the settings {known}. Got {name!r}.")
+        kept = [
+            trained
+            for trained, row in zip(self.trained, rows, strict=True)
+            if all(name in row and _matches(row[name], value) for name, value in settings.items())
+        ]
+        if not kept:
+            there = {name: [*dict.fromkeys(str(row[name]) for row in rows if name in row)] for name in settings}
+            found = "; ".join(f"{name}: {', '.join(values)}" for name, values in there.items())
+            raise AxiswiseError(f"No member has all of {settings}. The values there are: {found}.")
+        return Population(kept, self.folder)
+
+    def table(self) -> "pandas.DataFrame":
+        """A row for each member: its address, its settings and its status, as a ``pandas.DataFrame``."""
+        try:
+            import pandas
+        except ImportError:
+            raise AxiswiseError("A table needs pandas. Install it: pip install 'axiswise[report]'.") from None
+        return pandas.DataFrame([_row(trained) for trained in self.trained])
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -116,7 +137,7 @@ class Population:
             described = ", ".join(sorted(f"{kind.__name__} of {latents}" for kind, latents in kinds))
             raise AxiswiseError(
                 f"Members must share posterior and number of latents to be encoded together. Got {described}. "
-                "Use `population.groups` or `population.member(i)`."
+                "Encode with one of them, `population[i]`, or with those of one kind, `population.where(latents=…)`."
             )
         return type(encoded[0])(*(self._ordered(parts) for parts in zip(*encoded, strict=True)))  # pyright: ignore
 
@@ -129,20 +150,6 @@ class Population:
         """
         z = z.expand(len(self), *z.shape) if z.ndim == 2 else z
         return self._ordered([group.decode(z[list(group.positions)], raw=raw) for group in self.groups])
-
-    def member(self, position: int) -> Pair:
-        """One member as a pair of ordinary modules, encoder and decoder, in evaluation mode."""
-        trained = self.trained[position]
-        if trained.encode is not None:
-            return Pair(Called(trained.encode), None if trained.decode is None else Called(trained.decode))
-        modules = trained.member.objective.networks(trained.member.model).model
-        for name, module in modules.items():
-            own = {**trained.weights, **trained.buffers}
-            own = {key.removeprefix(f"{name}."): own[key] for key in own if key.startswith(f"{name}.")}
-            module.to(next(iter(own.values()))).load_state_dict(own)
-        model = trained.member.model
-        decoder = Decoder(modules["decoder"], model.likelihood).eval() if "decoder" in modules else None
-        return Pair(Encoder(modules["encoder"], model.posterior).eval(), decoder)
 
     def save(self, path: str | Path) -> None:
         """Stores the population as a run folder, which `load` reads and `train` can add to.
@@ -158,7 +165,9 @@ class Population:
         folder = RunFolder(Path(path))
         about = self.trained[0].about
         with folder.locked():
+            check_storable(self.members)
             folder.open(about["dataset"], about["dtype"])
+            folder.enlist([member.address for member in self.members])
             held = {trained.member.address: trained for trained in self.trained if folder.holds(trained.member.address)}
             for key, found in folder.read_members(list(held), {key: own.member for key, own in held.items()}):
                 if isinstance(found, AxiswiseError):
@@ -180,3 +189,19 @@ class Population:
         positions = torch.tensor([position for group in self.groups for position in group.positions])
         joined = torch.cat(list(parts))
         return joined[positions.argsort().to(joined.device)]
+
+
+def _row(trained: Trained) -> dict[str, Any]:
+    """The settings of a member in one row: arguments of its networks and hyperparameters among the others."""
+    settings = settings_of(trained)
+    nested = {**settings.pop("arguments"), **settings.pop("hyperparameters")}
+    more = {name if name not in settings else f"{name} of the networks": value for name, value in nested.items()}
+    first = {name: settings.pop(name) for name in ("member", "architecture", "latents", "objective")}
+    return {**first, **more, **settings}
+
+
+def _matches(found: Any, wanted: Any) -> bool:
+    """Whether a setting has a value, or one of several; a schedule is compared by its printed form, which rows have."""
+    if isinstance(wanted, list | tuple | set | range):
+        return any(_matches(found, one) for one in wanted) or found == wanted
+    return found == (repr(wanted) if isinstance(wanted, Schedule) else wanted)

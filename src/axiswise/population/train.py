@@ -1,5 +1,6 @@
 """`train` and `load`: from members to a population, in memory or in a run folder."""
 
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +17,8 @@ from axiswise.data import FactorDataset
 from axiswise.data.dataset import value_range
 from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError, TrainingIncomplete
-from axiswise.models import Factory
 from axiswise.objectives.objective import needs_of
+from axiswise.population._catalogue import MissingParts, check_storable, own_parts
 from axiswise.population._code import Code, code_of, code_of_dataset
 from axiswise.population._cohort import Cohort, cohorts, convolves, structure
 from axiswise.population._cohort_loop import cohort_loop
@@ -122,6 +123,10 @@ def train(
     by_address = {member.address: member for member in members}
     code = code_of(members)
     folder = RunFolder(Path(out)) if out is not None else None
+    if folder:
+        check_storable(members)
+        if not (folder.path / RUN_FILE).exists():
+            _say_what_loading_needs(folder.path, members)
     run = (dataset.identity, type_name(dtype, precision), code_of_dataset(dataset) if folder else {})
     # Nothing is written into a folder that has all members, so that it may be read-only.
     whole = folder is not None and all(map(folder.holds, by_address)) and folder.tidy and not retrain
@@ -130,6 +135,8 @@ def train(
         if folder:
             _say_what_has_no_source({**run[2], **_joined(code)})
             folder.open(*run)
+            if not whole:
+                folder.enlist(list(by_address))
             done, unusable = _stored(folder, by_address, code)
             if unusable and not retrain:
                 raise AxiswiseError(_refusal(folder, unusable, len(by_address)))
@@ -214,6 +221,15 @@ def _say_what_has_no_source(code: Code) -> None:
         )
 
 
+def _say_what_loading_needs(path: Path, members: Sequence[Member]) -> None:
+    if parts := own_parts(members):
+        names = ", ".join(part.__name__ for part in parts)
+        print(
+            f"axiswise: to load {path}, pass what is yours: axiswise.load({str(path)!r}, own=[{names}])",
+            file=sys.stderr,
+        )
+
+
 def _release(error: BaseException | None) -> None:
     """Frees what the frames of an error hold: the state of a failed cohort, which the next may need the memory of."""
     while error is not None:
@@ -231,15 +247,16 @@ class _Stopped(Exception):
 def load(
     path: str | Path,
     *,
-    model: Factory | Sequence[Factory] = (),
+    own: Any = (),
     device: str | torch.device = "cpu",
     changed: bool = False,
 ) -> Population:
-    """Loads every finished member of a run folder, ordered by content address. Nothing stored is executed.
+    """Loads every finished member of a run folder, in the order they were asked for. Nothing stored is executed.
 
     Arguments:
         path: The run folder.
-        model: For members of `models.custom`: the function they were built with, or several. It is stored by name only.
+        own: What is yours of the members, one thing or a list: factories of `models.custom`, and the classes of own
+            objectives, priors, likelihoods, posteriors, schedules and optimizers. They are stored by name only.
         device: Device of the weights.
         changed: Whether to load members although your code has changed since they were trained: their networks then
             compute what the code now says. Without it, they are refused.
@@ -252,9 +269,17 @@ def load(
     folder = RunFolder(Path(path))
     if not (folder.path / RUN_FILE).is_file():
         raise AxiswiseError(f"Expected a run folder with a {RUN_FILE} at {path}. There is none.")
-    factories = (model,) if callable(model) else tuple(model)
+    parts = tuple(own) if isinstance(own, list | tuple | set) else (own,)
     members = []
-    for _, found in folder.read_members(folder.members(), factories=factories, changed=changed):
+    for _, found in folder.read_members(folder.members(), own=parts, changed=changed):
+        if isinstance(found, MissingParts):
+            names = folder.missing_parts(parts)
+            short = ", ".join(name.rpartition(".")[2] for name in names)
+            raise AxiswiseError(
+                f"{path} has members made of your own parts, which are stored by name only: {', '.join(names)}. Got "
+                f"{', '.join(getattr(part, '__name__', repr(part)) for part in parts) or 'none of yours'}. Pass them: "
+                f"axiswise.load({str(path)!r}, own=[{short}])."
+            )
         if isinstance(found, OtherCode):
             raise AxiswiseError(f"{found} Load it with the code as it was, or as it is now with changed=True.")
         if isinstance(found, AxiswiseError):

@@ -84,6 +84,11 @@ def digest_of(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()
 
 
+def _digest_of_json(value: Mapping[str, Any]) -> str:
+    """The digest of a JSON object; damage may have made anything of it, also infinite numbers and half characters."""
+    return digest_of(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
 def _text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
@@ -91,7 +96,7 @@ def _text(value: Mapping[str, Any]) -> str:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Writes a JSON object atomically, keys in the order given, readable by people; with a digest if it is ours."""
     if value.get("format") in WITH_DIGEST:
-        value = {**value, DIGEST: digest_of(_text(value).encode())}
+        value = {**value, DIGEST: _digest_of_json(value)}
     write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
@@ -103,14 +108,14 @@ def read_json(path: Path, expected: str) -> Json:
     """
     try:
         value = json.loads(path.read_bytes())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise AxiswiseError(
             f"{path} is not readable as JSON ({error}). Restore it or choose another folder."
         ) from error
     found = value.get("format") if isinstance(value, dict) else None
     if found is None or found not in (expected, EARLIER.get(expected)):
         raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}. Choose another folder.")
-    if found in WITH_DIGEST and value.pop(DIGEST, None) != digest_of(_text(value).encode()):
+    if found in WITH_DIGEST and value.pop(DIGEST, None) != _digest_of_json(value):
         raise AxiswiseError(f"{path} is damaged: its digest is not that of its contents. {RESTORE}")
     return {**value, "format": expected}
 
@@ -191,8 +196,7 @@ def row_line(row: Mapping[str, Any]) -> bytes:
     """A JSON object as a line, with its digest."""
     if DIGEST in row:
         raise AxiswiseError(f"A row may not have a field {DIGEST!r}, which its digest is stored in. Rename the field.")
-    text = _text(row)
-    return (_text({**row, DIGEST: digest_of(text.encode())[:SHORT]}) + "\n").encode()
+    return (_text({**row, DIGEST: _digest_of_json(row)[:SHORT]}) + "\n").encode()
 
 
 def read_rows(path: Path) -> Iterator[Json]:
@@ -215,7 +219,7 @@ def read_rows(path: Path) -> Iterator[Json]:
             raise AxiswiseError(f"Line {number} of {path} must be a JSON object. Got {type(row).__name__}.")
         kept = row.pop(DIGEST, None)
         digests = digests or kept is not None
-        if digests and kept != digest_of(_text(row).encode())[:SHORT]:
+        if digests and kept != _digest_of_json(row)[:SHORT]:
             raise AxiswiseError(
                 f"Line {number} of {path} is damaged: its digest is not that of its contents. Delete the line, and "
                 "measure that member again."
@@ -257,7 +261,7 @@ def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[s
     """
     contiguous = {name: np.asarray(array, order="C") for name, array in sorted(arrays.items())}
     header: Json = {"about": dict(about), "arrays": {name: _array_digest(own) for name, own in contiguous.items()}}
-    header[DIGEST] = digest_of(_text(header).encode())
+    header[DIGEST] = _digest_of_json(header)
     write_bytes(path, save(contiguous, metadata={"axiswise": _text(header)}))
 
 
@@ -333,7 +337,7 @@ def _open(path: Path, expected: str) -> tuple[Any, Json, dict[str, str] | None]:
         raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}: it holds something else.")
     if about is header and found not in WITH_DIGEST:
         return file, about, None
-    if header.pop(DIGEST, None) != digest_of(_text(header).encode()):
+    if header.pop(DIGEST, None) != _digest_of_json(header):
         raise AxiswiseError(f"{path} is damaged: the digest of its header is not that of its contents. {REMAKE}")
     return file, about, header["arrays"]
 
@@ -342,6 +346,6 @@ def _json(text: str) -> Json:
     """A JSON object among a file's metadata; empty when something else wrote the file."""
     try:
         value = json.loads(text)
-    except json.JSONDecodeError:
+    except ValueError:  # not JSON, or a number of thousands of digits
         return {}
     return value if isinstance(value, dict) else {}

@@ -1,8 +1,8 @@
 """Descriptions as JSON and back, and content addresses.
 
-A description is a frozen dataclass whose fields are numbers, strings, tuples or descriptions. Its JSON form names the
-class and its arguments. The way back looks names up in a catalogue that the caller passes, and nowhere else, so that
-loading never executes what a file names.
+A description is a frozen dataclass whose fields are numbers, strings, tuples, dictionaries or descriptions. Its JSON
+form names the class and its arguments. The way back looks names up in a catalogue that the caller passes, and nowhere
+else, so that loading never executes what a file names.
 """
 
 import hashlib
@@ -32,6 +32,20 @@ def stored_as(name: Callable[[Any], str]) -> dict[str, Any]:
     return {"stored_as": name}
 
 
+def left_out_if_empty() -> dict[str, Any]:
+    """Metadata of a field that a form has only if it is not empty: an earlier version did not have it.
+
+    Example:
+        >>> from dataclasses import dataclass, field
+        >>> @dataclass(frozen=True)
+        ... class Model:
+        ...     arguments: dict = field(metadata=left_out_if_empty())
+        >>> describe(Model({})), describe(Model({"width": 3}))
+        ({'type': 'Model'}, {'type': 'Model', 'arguments': {'width': 3}})
+    """
+    return {"left_out_if_empty": True}
+
+
 def describe(value: Any) -> Any:
     """The JSON form of a description.
 
@@ -50,15 +64,20 @@ def describe(value: Any) -> Any:
         form: Json = {"type": type(value).__name__}
         for field in fields(value):
             own = getattr(value, field.name)
+            if field.metadata.get("left_out_if_empty") and not own:
+                continue
             entry = describe(field.metadata["stored_as"](own) if "stored_as" in field.metadata else own)
             form[field.name] = _floats(entry) if _takes_float(field.type) else entry
         return form
     if isinstance(value, tuple | list):
         return [describe(entry) for entry in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) and key != "type" for key in value):
+        return {key: describe(entry) for key, entry in value.items()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise AxiswiseError(
-        f"Expected a number, a string, a tuple or a frozen dataclass of these, so that it can be stored. Got {value!r}."
+        "Expected a number, a string, a tuple, dictionary or frozen dataclass of these, so that it can be stored. Got "
+        f"{value!r}."
     )
 
 
@@ -85,19 +104,27 @@ def restore(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: Expected the name of a known description (none). Got 'os.system'.
     """
-    if isinstance(form, dict):
-        arguments = {name: restore(entry, catalogue) for name, entry in form.items() if name != "type"}
-        name = form.get("type")
-        if not isinstance(name, str) or name not in catalogue:
-            known = ", ".join(sorted(catalogue)) or "none"
-            raise AxiswiseError(f"Expected the name of a known description ({known}). Got {name!r}.")
-        try:
-            return catalogue[name](**arguments)
-        except TypeError as error:
-            raise AxiswiseError(f"Stored arguments do not fit {name}: {error}.") from error
+    if isinstance(form, dict) and "type" not in form:
+        raise AxiswiseError(f"Expected the form of a description, with its `type`. Got only {', '.join(form) or '{}'}.")
+    return _restored(form, catalogue)
+
+
+def _restored(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
     if isinstance(form, list):
-        return tuple(restore(entry, catalogue) for entry in form)
-    return form
+        return tuple(_restored(entry, catalogue) for entry in form)
+    if not isinstance(form, dict):
+        return form
+    arguments = {name: _restored(entry, catalogue) for name, entry in form.items() if name != "type"}
+    if "type" not in form:
+        return arguments
+    name = form["type"]
+    if not isinstance(name, str) or name not in catalogue:
+        known = ", ".join(sorted(catalogue)) or "none"
+        raise AxiswiseError(f"Expected the name of a known description ({known}). Got {name!r}.")
+    try:
+        return catalogue[name](**arguments)
+    except TypeError as error:
+        raise AxiswiseError(f"Stored arguments do not fit {name}: {error}.") from error
 
 
 def address(form: Any) -> str:

@@ -46,12 +46,14 @@ class Record(dict[str, Any]):
     """Names of the dataset's factors."""
     architecture: str
     """Name of the networks."""
+    arguments: dict[str, Any]
+    """What a user's own factory was called with."""
     latents: int | None
     """Number of latents; None where it is unknown."""
     objective: str
     """Name of the objective."""
     hyperparameters: dict[str, Any]
-    """The objective's hyperparameters."""
+    """The fields of the objective that are numbers or strings; schedules in words."""
     optimizer: str | None
     """Name of the optimizer; None of a model that was trained elsewhere, and so are rate and steps."""
     lr: float | str | None

@@ -29,7 +29,7 @@ class Member:
     Arguments:
         run: The name of its run.
         address: Its content address.
-        settings: What was chosen: dataset, architecture, objective, hyperparameters, optimizer, …
+        settings: What was chosen: dataset, architecture and its arguments, objective, hyperparameters, optimizer, …
         values: What was measured, where there is a value.
         reasons: Why there is none, of the other measures.
         seed: Its seed.
@@ -186,9 +186,12 @@ def _settings(record: Record) -> dict[str, Setting]:
     trained = {name: record.get(name) for name in ("latents", "optimizer", "lr", "batch", "steps")}
     hyperparameters = record.get("hyperparameters") or {}
     taken = {*chosen, *trained, *hyperparameters, "seed"}
-    data = {f"data {name}" if name in taken else name: value for name, value in (record.get("data") or {}).items()}
+    networks, data = (
+        {f"{kind} {name}" if name in taken else name: value for name, value in (record.get(field) or {}).items()}
+        for kind, field in (("network", "arguments"), ("data", "data"))
+    )
     data.pop("data seed", None)  # another draw of the same data is a repetition, not a setting
-    return {name: plain(value) for name, value in (chosen | data | hyperparameters | trained).items()}
+    return {name: plain(value) for name, value in (chosen | data | networks | hyperparameters | trained).items()}
 
 
 def plain(value: Any) -> Setting:

@@ -2,7 +2,9 @@
 
 import math
 from dataclasses import fields
-from typing import Any, Protocol, runtime_checkable
+from functools import cache
+from types import UnionType
+from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints, runtime_checkable
 
 from axiswise.errors import AxiswiseError
 
@@ -42,7 +44,10 @@ def value_at(hyperparameter: Hyperparameter, step: int) -> float:
 
 
 def hyperparameters(owner: Any) -> dict[str, Hyperparameter]:
-    """Returns the fields of a frozen dataclass that are declared as hyperparameters, with their values.
+    """Returns the fields of a frozen dataclass that are hyperparameters, with their values.
+
+    These are the fields annotated with `float`, alone or in a union with schedules, such as `Hyperparameter`. Others,
+    such as whole numbers and flags, are part of the program.
 
     Arguments:
         owner: An objective or an optimizer.
@@ -51,8 +56,34 @@ def hyperparameters(owner: Any) -> dict[str, Hyperparameter]:
         >>> from axiswise.optimizers import AdaGrad
         >>> hyperparameters(AdaGrad(lr=0.1))
         {'lr': 0.1, 'eps': 1e-10, 'weight_decay': 0.0, 'clip': 0.0}
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Mine:
+        ...     width: float = 1.0
+        ...     kernels: int = 3
+        >>> hyperparameters(Mine(width=2))
+        {'width': 2}
     """
-    return {field.name: getattr(owner, field.name) for field in fields(owner) if field.type == Hyperparameter}
+    return {name: getattr(owner, name) for name in _names_of_hyperparameters(type(owner))}
+
+
+@cache
+def _names_of_hyperparameters(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass that are annotated as floats or schedules, also where annotations are strings."""
+    try:
+        hints = get_type_hints(kind)
+    except NameError:  # a name that only type checkers import
+        hints = {field.name: field.type for field in fields(kind)}
+    return tuple(field.name for field in fields(kind) if _is_hyperparameter(hints[field.name]))
+
+
+def _is_hyperparameter(hint: Any) -> bool:
+    """Whether an annotation is `float`, or a union of nothing but numbers and schedules, with `float` in it."""
+    parts = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+    others = [part for part in parts if part not in (float, int)]
+    return hint in ("float", "Hyperparameter") or (
+        float in parts and all(isinstance(part, type) and hasattr(part, "at") for part in others)
+    )
 
 
 def check_hyperparameter(

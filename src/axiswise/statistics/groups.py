@@ -21,7 +21,8 @@ def grouped(
     Arguments:
         rows: The rows.
         measure: Which measure's.
-        by: The settings that distinguish groups: columns of a row, hyperparameters, or arguments of the dataset.
+        by: The settings that distinguish groups: columns of a row, hyperparameters, or arguments of own networks or of
+            the dataset.
         detail: A field of the measure's detail to take in place of its value.
 
     Raises:
@@ -64,10 +65,11 @@ def grouped(
 
 def _setting(row: Mapping[str, Any], name: str) -> Any:
     """The value of a setting, wherever a row has it."""
-    for part in (row, row.get("hyperparameters") or {}, row.get("data") or {}):
+    parts = (row, *(row.get(field) or {} for field in ("hyperparameters", "arguments", "data")))
+    for part in parts:
         if name in part:
             return part[name]
-    known = [*row, *(row.get("hyperparameters") or {}), *(row.get("data") or {})]
+    known = ", ".join(key for part in parts for key in part)
     raise AxiswiseError(
-        f"`by` must name columns, hyperparameters or data arguments ({', '.join(known)}). Got {name!r}."
+        f"`by` must name columns, hyperparameters, or arguments of networks or data ({known}). Got {name!r}."
     )

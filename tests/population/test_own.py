@@ -1,0 +1,423 @@
+"""What users bring: factories with arguments, methods and objects, own objectives and distributions, stored by name."""
+
+import json
+import subprocess
+import sys
+import types
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from axiswise import data, evaluate, grid, load, models, objectives, scores, train
+from axiswise.errors import AxiswiseError
+from axiswise.models import custom
+from axiswise.population import Member
+from axiswise.population._cohort import cohorts
+from axiswise.records import describe, read_json
+from axiswise.records._layout import RUN
+from axiswise.schedules import Linear, hyperparameters
+from axiswise.statistics import group_values
+
+SQUARE = data.synth_linear(samples=100)
+BETA = objectives.BetaVAE(0.1)
+
+
+def nets(hidden, latents, depth=1, widths=()):
+    layers = [nn.Linear(3, hidden), *(nn.Linear(hidden, hidden) for _ in range(depth - 1)), nn.Tanh()]
+    assert isinstance(widths, tuple)  # lists arrive as tuples, here as when they are loaded
+    return nn.Sequential(*layers, nn.Linear(hidden, 2 * latents)), nn.Linear(latents, 3)
+
+
+class Builder:
+    """An object whose values are plain."""
+
+    def __init__(self, hidden, widths=(1, 2)):
+        self.hidden, self.widths = hidden, widths
+
+    def __call__(self, latents):
+        return nets(self.hidden, latents)
+
+    def deep(self, latents, depth):
+        return nets(self.hidden, latents, depth, self.widths)
+
+    @classmethod
+    def usual(cls, latents):
+        return nets(4, latents)
+
+    @staticmethod
+    def still(latents):
+        return nets(5, latents)
+
+
+class Wider(Builder):
+    """A class that inherits what builds."""
+
+    def __call__(self, latents):
+        return nets(2 * self.hidden, latents)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A frozen dataclass that builds."""
+
+    hidden: int
+    latents: int = 2
+
+    def __call__(self):
+        return nets(self.hidden, self.latents)
+
+
+def widths_of(population):
+    return [model.encoder[0].out_features for model in population]
+
+
+def trained(factory, latents=2, *, out=None, **settings):
+    members = grid(model=custom(factory, 3, latents, **settings), objective=BETA, steps=3, seed=range(2))
+    return train(members, SQUARE, out=out)
+
+
+def equal(first, second):
+    x = SQUARE.x(torch.arange(7))
+    return torch.equal(first.encode(x).mean, second.encode(x).mean)
+
+
+# Factories.
+
+
+def test_a_sweep_over_widths_and_latents_is_one_grid(tmp_path, capsys):
+    sizes = [custom(nets, 3, latents, arguments={"hidden": hidden}) for hidden in (4, 8) for latents in (1, 2)]
+    members = grid(model=sizes, objective=BETA, steps=3, seed=range(2))
+    population = train(members, SQUARE, out=tmp_path / "run")
+    assert "to load it: axiswise.load(" in (said := capsys.readouterr().err)
+    assert said.endswith("own=[nets])\n")
+    assert widths_of(population) == [4, 4, 4, 4, 8, 8, 8, 8]
+    assert [member.model.latents for member in population.members] == [1, 1, 2, 2, 1, 1, 2, 2]
+    assert len({member.address for member in members}) == 8
+    rows = evaluate(population, SQUARE, [scores.active_units], points=50)
+    assert [(row.arguments, row.latents) for row in rows[::2]] == [
+        ({"hidden": hidden}, latents) for hidden in (4, 8) for latents in (1, 2)
+    ]
+    assert set(group_values(rows, "active_units", by=("hidden",))) == {(4,), (8,)}
+    assert list(population.table()["hidden"]) == [4] * 4 + [8] * 4
+    again = load(tmp_path / "run", own=[nets])
+    assert again.members == population.members  # in the order they were trained in
+    assert equal(again.where(latents=2), population.where(latents=2))
+    more = train([replace(members[0], seed=7), *members], SQUARE, out=tmp_path / "run")
+    assert load(tmp_path / "run", own=nets).members == (*more.members[1:], more.members[0])
+    assert capsys.readouterr().err == ""  # it was said when the folder was made
+
+
+def test_a_partial_is_its_function_with_arguments():
+    plain = custom(nets, 3, 2, arguments={"hidden": 8, "depth": 2})
+    for other in (partial(nets, 8, depth=2), partial(partial(nets, hidden=8, depth=3), depth=2)):
+        assert custom(other, 3, 2) == plain
+    assert custom(partial(nets, depth=2), 3, 2, arguments={"hidden": 8}) == plain
+    assert describe(plain.network)["arguments"] == {"hidden": 8, "depth": 2}
+
+
+@pytest.mark.parametrize(
+    ("factory", "own", "arguments", "width", "name"),
+    [
+        (Builder(6), Builder, {}, 6, "Builder"),
+        (Wider(3), Wider, {}, 6, "Wider"),
+        (Frozen(7), Frozen, {}, 7, "Frozen"),
+        (Builder(6, [1, 2]).deep, Builder, {"depth": 2}, 6, "Builder.deep"),
+        (partial(Builder(6).deep, depth=2), Builder(3), {}, 6, "Builder.deep"),
+        (Builder.usual, Builder, {}, 4, "Builder.usual"),
+        (Builder.still, Builder.still, {}, 5, "Builder.still"),
+        (nets, nets, {"hidden": 9, "widths": [1, [2]]}, 9, "nets"),
+    ],
+    ids=["object", "subclass", "dataclass", "method", "partial of a method", "classmethod", "staticmethod", "function"],
+)
+def test_methods_and_objects_of_plain_values_are_stored_and_loaded(tmp_path, factory, own, arguments, width, name):
+    population = trained(factory, out=tmp_path / "run", arguments=arguments)
+    assert widths_of(population) == [width, width]
+    assert {member.model.network.name for member in population.members} == {name}
+    again = load(tmp_path / "run", own=[own])
+    assert widths_of(again) == [width, width]
+    assert equal(again, population)
+    assert [member.address for member in again.members] == [member.address for member in population.members]
+    resumed = trained(factory, out=tmp_path / "run", arguments=arguments)
+    assert equal(resumed, population)
+
+
+def test_changes_of_an_object_after_the_model_was_made_do_not_count():
+    builder = Builder(6)
+    model = custom(builder, 3, 2)
+    builder.hidden = 60
+    assert train(grid(model=model, objective=BETA, steps=1), SQUARE)[0].encoder[0].out_features == 6
+
+
+def closure(hidden):
+    def inner(latents):
+        return nets(hidden, latents)
+
+    return inner
+
+
+def test_lambdas_and_closures_train_in_memory_and_are_told_apart(tmp_path):
+    factories = [closure(4), closure(8), lambda latents: nets(5, latents)]
+    members = grid(model=[custom(each, 3, 2) for each in factories], objective=BETA, steps=2)
+    assert len({member.address for member in members}) == 3
+    assert custom(closure(4), 3, 2).network.factory is not factories[0]
+    assert Member(custom(closure(4), 3, 2), BETA, steps=2).address == members[0].address
+    population = train(members, SQUARE)
+    assert widths_of(population) == [4, 8, 5]
+    for member, name in zip(members, ("closure.<locals>.inner", "closure.<locals>.inner", r".*<lambda>"), strict=True):
+        message = rf"names its factory, and '{name}' has no name by which it could be found again: it is a lambda, or"
+        with pytest.raises(AxiswiseError, match=message):
+            train([member], SQUARE, out=tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+    with pytest.raises(AxiswiseError, match=r"has no name by which it could be found again"):
+        population.save(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
+    ("factory", "settings", "message"),
+    [
+        (nn.Linear(3, 4), {}, r"`factory` must be a function that returns a fresh encoder and .*\. Got Linear\. Build"),
+        (7, {}, r"`factory` must be a function .* Got int\."),
+        (
+            nets,
+            {},
+            r"nets\(hidden, latents, .*\) must be callable with the arguments latents\. Got a missing",
+        ),
+        (nets, {"arguments": {"width": 3}}, r"must be callable with the arguments width, latents\. Got a missing"),
+        (
+            nets,
+            {"arguments": {"hidden": nn.ReLU}},
+            r"Expected a plain value, .* Got <class .*ReLU'> as argument",
+        ),
+        (nets, {"arguments": {"hidden": float("nan")}}, r"a finite number.* Got nan as argument 'hidden' of nets"),
+        (nets, {"arguments": {"hidden": {"type": 3}}}, r"but not 'type'\)\. Got {'type': 3} as argument 'hidden'"),
+        (nets, {"arguments": {"hidden": 3, "latents": 5}}, r"The model has 2 latents\. Got arguments with latents = 5"),
+        (Builder(torch.ones(1)), {}, r"Expected a plain value, .* Got tensor\(\[1\.\]\) as `hidden` of Builder"),
+        (lambda latents: "ab", {}, r"must return a pair of torch.nn.Modules, encoder and decoder\. Got str 'ab'"),
+        (lambda latents: nn.Linear(3, 4), {}, r"must return a pair of torch.nn.Modules, .* Got Linear"),
+        (partial(lambda *sizes: nets(*sizes), 3, 2), {}, r"Arguments of a partial must have names, by which they are"),
+    ],
+)
+def test_factories_that_cannot_build_say_why(factory, settings, message):
+    with pytest.raises(AxiswiseError, match=message):
+        custom(factory, 3, 2, **settings)
+
+
+def test_a_model_without_arguments_has_the_address_it_always_had():
+    def small():
+        raise AssertionError
+
+    small.__qualname__, small.__module__ = "small", "networks"
+    form = describe(models.Custom(small, (3,), 2, (4, 1)))
+    assert form == {"type": "Custom", "factory": "networks.small", "inputs": [3], "latents": 2, "outputs": [4, 1]}
+
+
+# Objectives and distributions.
+
+
+@dataclass(frozen=True)
+class Weighted(objectives.BetaVAE):
+    """An objective with a float, a whole number, a flag and a nested description of its own."""
+
+    strength: float = 1.0
+    kernels: int = 3
+    centred: bool = False
+    late: "Linear | None" = None
+
+    def loss(self, networks, batch, draws, step):
+        assert isinstance(self.strength, torch.Tensor)
+        assert isinstance(self.kernels, int)
+        terms = super().loss(networks, batch, draws, step)
+        return terms._replace(total=terms.total * self.strength, parts={**terms.parts, "strength": self.strength + 0.0})
+
+
+def test_floats_are_hyperparameters_and_appear_in_rows_with_all_else_that_is_plain():
+    schedule = Linear(0.0, 2.0, steps=2)
+    objective = [Weighted(strength=strength) for strength in (0.5, schedule)]
+    members = grid(model=models.linear(3, 2), objective=objective, steps=2, batch=8, history=1)
+    assert hyperparameters(members[0].objective) == {"beta": 1.0, "strength": 0.5}
+    assert [len(cohort.members) for cohort in cohorts(members, torch.device("cpu"))] == [2]  # they share a program
+    population = train(members, SQUARE)
+    assert [list(model.history["strength"]) for model in population] == [[0.5, 0.5], [0.0, 1.0]]
+    rows = evaluate(population, SQUARE, [scores.active_units], points=20)
+    assert [row.hyperparameters for row in rows] == [
+        {"beta": 1.0, "strength": 0.5, "kernels": 3, "centred": False, "late": None},
+        {"beta": 1.0, "strength": repr(schedule), "kernels": 3, "centred": False, "late": None},
+    ]
+    apart = [Weighted(kernels=3), Weighted(kernels=4)]
+    assert len(cohorts(grid(model=models.linear(3, 2), objective=apart, steps=2), torch.device("cpu"))) == 2
+
+
+def test_annotations_may_be_strings():
+    """As in a module that begins with ``from __future__ import annotations``."""
+    source = """
+from __future__ import annotations
+from dataclasses import dataclass
+from axiswise.schedules import Hyperparameter, Schedule
+@dataclass(frozen=True)
+class Mine:
+    a: float
+    b: float | Schedule
+    c: Hyperparameter
+    d: int
+    e: float | None
+    f: tuple[float, float] = (1.0, 2.0)
+"""
+    module = types.ModuleType("strings")
+    sys.modules["strings"] = module
+    exec(compile(source, "strings.py", "exec"), vars(module))
+    assert list(hyperparameters(module.Mine(1.0, 2.0, 3.0, 4, None))) == ["a", "b", "c"]
+    del sys.modules["strings"]
+
+
+class NotFrozen:
+    """An objective that is no dataclass."""
+
+    networks = draws = loss = staticmethod(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"objective": NotFrozen()}, r"`objective` of a member must be a frozen dataclass, .* Got NotFrozen\. Put"),
+        ({"objective": objectives.BetaVAE}, r"`objective` of a member must be an object\. Got the class BetaVAE: call"),
+        ({"objective": "beta"}, r"must have the methods networks, draws, loss\. Got str without networks, draws, loss"),
+        ({"model": nn.Linear(3, 2)}, r"`model` of a member must be a VAE .* Got Linear\. Your own modules become one"),
+        ({"optimizer": torch.optim.Adam}, r"`optimizer` of a member must be an object\. Got the class Adam: call it"),
+    ],
+)
+def test_members_are_made_of_what_they_need(settings, message):
+    with pytest.raises(AxiswiseError, match=message):
+        grid(**{"model": models.linear(3, 2), "objective": BETA, "steps": 1, **settings})
+
+
+@dataclass(frozen=True)
+class BetaVAE(objectives.BetaVAE):
+    """An own objective of the same name as one of axiswise's."""
+
+
+def test_own_parts_are_not_taken_for_axiswises(tmp_path):
+    members = grid(model=models.linear(3, 2), objective=BetaVAE(), steps=1)
+    train(members, SQUARE)
+    with pytest.raises(AxiswiseError, match=r"axiswise has a BetaVAE of its own\. Got .*test_own\.BetaVAE\. Give it"):
+        train(members, SQUARE, out=tmp_path / "run")
+
+
+def test_a_folder_says_which_parts_it_needs_all_at_once(tmp_path):
+    first = grid(model=custom(nets, 3, 2, arguments={"hidden": 4}), objective=BETA, steps=1)
+    second = grid(model=models.linear(3, 2), objective=Weighted(), steps=1)
+    third = grid(model=custom(Builder(3), 3, 2), objective=BETA, steps=1)
+    train([*first, *second, *third], SQUARE, out=tmp_path / "run")
+    home = __name__.replace(".", r"\.")
+    message = (
+        rf"run has members made of your own parts, which are stored by name only: {home}\.nets, Weighted, "
+        rf"{home}\.Builder\.__call__\. Got none of yours\. Pass them"
+    )
+    with pytest.raises(AxiswiseError, match=message):
+        load(tmp_path / "run")
+    with pytest.raises(AxiswiseError, match=r"by name only: Weighted\. Got nets, Builder\. .* own=\[Weighted\]\)"):
+        load(tmp_path / "run", own=[nets, Builder])
+    with pytest.raises(AxiswiseError, match=r"`own` must be your own functions and classes\. Got 'nets'\."):
+        load(tmp_path / "run", own="nets")
+    again = load(tmp_path / "run", own=[nets, Builder, Weighted])
+    assert [type(member.objective).__name__ for member in again.members] == ["BetaVAE", "Weighted", "BetaVAE"]
+    assert len(read_json(tmp_path / "run/run.json", RUN)["members"]) == 3
+
+
+# A population is a sequence of models.
+
+
+@pytest.fixture(scope="module")
+def population():
+    betas = [objectives.BetaVAE(beta) for beta in (1.0, 4.0)]
+    model = custom(nets, 3, 2, arguments={"hidden": 4}, likelihood=models.vae.Gaussian(0.5))
+    return train(grid(model=model, objective=betas, steps=3, seed=range(3)), SQUARE)
+
+
+def test_positions_slices_and_filters(population):
+    seeds = [0, 1, 2, 0, 1, 2]
+    assert [model.member.seed for model in population] == seeds
+    assert population[-1].member == population.members[-1]
+    assert population[1:3].members == population.members[1:3]
+    assert population.where(beta=4.0).members == population.members[3:]
+    assert population.where(beta=4, seed=[0, 2], hidden=4, status="trained").members == population.members[3::2]
+    with pytest.raises(IndexError):
+        population[6]
+    with pytest.raises(AxiswiseError, match=r"Members have the settings member, .*beta, .*seed.*\. Got 'bets'\."):
+        population.where(bets=1)
+    with pytest.raises(AxiswiseError, match=r"No member has all of {'beta': 3}\. The values there are: beta: 1.0, 4.0"):
+        population.where(beta=3)
+    table = population.table()
+    assert list(table["seed"]) == seeds
+    assert list(table["beta"]) == [1.0] * 3 + [4.0] * 3
+    html = population._repr_html_()
+    assert html.count("<tr>") == 7
+    assert "hidden 4" in html
+
+
+def test_a_model_is_an_ordinary_module(population):
+    x, model = SQUARE.x(torch.arange(5)), population[4]
+    encoder, decoder = nets(4, 2)
+    assert list(model.encoder.state_dict()) == list(encoder.state_dict())
+    encoder.load_state_dict(model.encoder.state_dict())
+    decoder.load_state_dict(model.decoder.state_dict())
+    mean, _ = encoder(x).chunk(2, -1)
+    assert torch.equal(model.encode(x).mean, mean)
+    assert torch.equal(model.reconstruct(x), decoder(mean))
+    assert torch.equal(model(x), model.reconstruct(x))
+    assert torch.equal(model.encode(x).mean, population.encode(x).mean[4])
+    assert not model.training
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    assert model.double().encode(x.double()).mean.dtype == torch.float64
+    with pytest.raises(AxiswiseError, match=r"`x` must have shape \(n, 3\)\. Got \(5, 2\)\."):
+        model.encode(x[:, :2])
+
+
+def test_traversals_and_samples_are_those_of_the_decoder(population):
+    x, model = SQUARE.x(torch.arange(5)), population[0]
+    moved = model.traverse(x, 1, [-2.0, 0.0, 3.0])
+    assert moved.shape == (5, 3, 3)
+    codes = model.encode(x).mean.clone()
+    codes[:, 1] = 3.0
+    assert torch.equal(moved[:, 2], model.decode(codes))
+    with pytest.raises(AxiswiseError, match=r"`latent` must be between 0 and 1\. Got 2\."):
+        model.traverse(x, 2, [0.0])
+    many = model.sample(20_000, seed=1)
+    assert torch.equal(many, model.sample(20_000, seed=1))
+    assert not torch.equal(many[:5], model.sample(5, seed=2))
+    weight, bias = model.decoder.weight, model.decoder.bias
+    covariance = weight @ weight.T  # of W z + b with standard normal z
+    assert (torch.cov(many.T) - covariance).abs().max() < 0.05 * covariance.diagonal().max()
+    assert (many.mean(0) - bias).abs().max() < 0.05
+
+
+def test_learned_scales_are_part_of_the_model():
+    from axiswise.distributions import LearnedGaussian
+
+    model = models.linear(3, 2, likelihood=LearnedGaussian())
+    trained = train(grid(model=model, objective=BETA, steps=50, seed=[3]), SQUARE)[0]
+    (name,) = [name for name, _ in trained.named_parameters() if name.startswith("likelihood")]
+    assert torch.equal(torch.as_tensor(trained.likelihood.scale).flatten(), trained.get_parameter(name).exp().flatten())
+
+
+SCRIPT = """
+import sys, torch, test_own
+from axiswise import load
+population = load(sys.argv[1], own=[test_own.nets, test_own.Weighted])
+x = test_own.SQUARE.x(torch.arange(7))
+print([member.address for member in population.members], population.encode(x).mean.double().sum().item().hex())
+"""
+
+
+def test_another_process_loads_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(nets, "__module__", "test_own")
+    model = custom(nets, 3, 2, arguments={"hidden": 4})
+    population = train(grid(model=model, objective=Weighted(), steps=3, seed=range(2)), SQUARE, out=tmp_path / "run")
+    total = population.encode(SQUARE.x(torch.arange(7))).mean.double().sum().item().hex()
+    call = [sys.executable, "-c", SCRIPT, str(tmp_path / "run")]
+    found = subprocess.run(call, cwd=Path(__file__).parent, capture_output=True, text=True, check=True).stdout
+    assert json.loads(found.split("] ")[0].replace("'", '"') + "]") == [each.address for each in population.members]
+    assert found.split()[-1] == total

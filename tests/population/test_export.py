@@ -37,6 +37,9 @@ from axiswise.population._model_card import read_mean, read_posterior
 from axiswise.population._trained import Trained
 from axiswise.records import address, write_bytes
 
+# PyTorch 2.11 says this of its own `torch.export.load`, once.
+pytestmark = pytest.mark.filterwarnings("ignore:The given buffer is not writable")
+
 TOLERANCE = 1e-5
 CLASSES = [found for name in distributions.__all__ if isinstance(found := getattr(distributions, name), type)]
 POSTERIORS = [kind for kind in CLASSES if hasattr(kind, "unpack") and kind is not Posterior]

@@ -26,7 +26,7 @@ def test_help_and_version_do_not_import_torch():
         "import sys; from typer.testing import CliRunner; from axiswise.cli import app\n"
         "for arguments in (['--help'], ['run', '--help'], ['bench', '--help'], ['data', '--help'],\n"
         "                  ['verify', '--help'], ['score', '--help'], ['explain', '--help'], ['status', '--help'],\n"
-        "                  ['list', '--help'],\n"
+        "                  ['list', '--help'], ['export', '--help'],\n"
         "                  ['--version']):\n"
         "    result = CliRunner().invoke(app, arguments); assert result.exit_code == 0, result.output\n"
         "assert 'torch' not in sys.modules, 'torch was imported'"
@@ -68,9 +68,10 @@ def test_the_command_line_is_frozen():
         "explain": [
             *("--beta", "--data", "--factors", "--force", "--likelihood", "--out", "--points", "--seed", "factory"),
         ],
+        "export": ["--member", "--out", "--own", "--to", "folder"],
         "list": ["--force", "--json"],
         "report": ["folder"],
-        "run": ["--device", "--out", "--precision", "--retrain", "--scale", "--workers", "study"],
+        "run": ["--device", "--out", "--precision", "--retrain", "--scale", "--seeds-from", "--workers", "study"],
         "score": [
             *("--circular", "--continuous", "--discrete", "--force", "--json", "--kinds", "--out", "--scores"),
             *("--seed", "--test-codes", "--test-factors", "codes", "factors"),
@@ -98,6 +99,7 @@ def test_the_command_line_is_frozen():
             ["verify", "--seeds-from", "9", "--publish", "x"],
             "--publish keeps what the usual seeds give. Got --seeds-from",
         ),
+        (["export", "nowhere"], "Expected a run folder with a run.json at nowhere. There is none."),
         (["gallery", "nowhere"], "Expected a folder of results with a verdicts.json"),
         (["status", "nowhere"], "Expected a run or study folder (with run.json or study.json). Got nowhere"),
         (["data", "get", "dsprite"], "Expected the name of a dataset (dsprites, color_dsprites, "),

@@ -22,6 +22,7 @@ from axiswise.cli._outputs import Force, check_output
 from axiswise.cli._progress import Bars, Lines, shown_on
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
+from axiswise.cli.export import export
 from axiswise.cli.listing import list_studies
 from axiswise.cli.score import score
 from axiswise.cli.status import status
@@ -46,6 +47,7 @@ app.command("score", short_help="Score codes against factors in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
 app.command("explain", short_help="Explain the latents of your own model.")(explain)
+app.command("export", short_help="Write a trained member as state dicts, ONNX or torch.export programs.")(export)
 
 
 def add_command(name: str, command: Any) -> None:

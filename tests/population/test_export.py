@@ -104,8 +104,7 @@ def trained_as(kind: str, dtype: torch.dtype = torch.float32) -> tuple[Trained, 
 
 
 def modules_of(population: Population) -> dict[str, nn.Module]:
-    pair = population.member(0)
-    return {name: module.network for name, module in pair._asdict().items() if module is not None}
+    return dict(population[0].named_children())
 
 
 def inputs(model: VAE, rows: int, dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:

@@ -17,7 +17,7 @@ def export(
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     member: Annotated[
         str | None,
-        typer.Option(help="Address of the member, the beginning of it, or its position: 0 has the first address."),
+        typer.Option(help="Address of the member, the beginning of it, or its position, from 0."),
     ] = None,
     to: Annotated[str, typer.Option(help="state-dict alone, or with it onnx or torch-export.")] = "state-dict",
     out: Annotated[
@@ -39,7 +39,7 @@ def export(
     population = _load(folder, own or [])
     position = find_member(population, member)
     address = population.members[position].address
-    for path in _export(population, position, out or Path("exports") / f"{address}-{to}", to):
+    for path in population[position].export(out or Path("exports") / f"{address}-{to}", to=cast(Any, to)):
         typer.echo(path)
 
 
@@ -51,15 +51,7 @@ def _load(folder: Path, own: list[str]) -> "Population":
     if about := read_study_header(folder):
         runs = ", ".join(str(folder / name) for name in about.get("runs", [])) or "none so far"
         raise AxiswiseError(f"Expected a run folder. Got {folder}, which is a study. Choose one of its runs: {runs}.")
-    return load(folder, model=[load_object(name) for name in own])
-
-
-def _export(population: "Population", position: int, folder: Path, to: str) -> list[Path]:
-    from axiswise.population._export import export as write
-
-    pair: Any = population.member(position)
-    modules = {name: module.network for name, module in pair._asdict().items() if module is not None}
-    return write(population.trained[position], modules, folder, cast(Any, to))
+    return load(folder, own=[load_object(name) for name in own])
 
 
 def find_member(population: "Population", wanted: str | None) -> int:

@@ -1,6 +1,7 @@
 """One member of a population as a model that one can call."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.models.vae import with_learned
 from axiswise.numerics import normal, uniform
+from axiswise.population._export import Format, export
 from axiswise.population._trained import Trained
 from axiswise.population.member import Member
 from axiswise.shapes import Float, Tensor
@@ -154,6 +156,29 @@ class Model(nn.Module):
         moved = codes[:, None].repeat(1, len(values), 1)
         moved[..., latent] = torch.as_tensor(values).to(codes)
         return self.decode(moved.flatten(0, 1)).unflatten(0, moved.shape[:2])
+
+    def export(self, path: str | Path, *, to: Format = "state-dict") -> list[Path]:
+        """Writes the model as files that need no axiswise, and a model card; the Hugging Face hub takes the folder.
+
+        Arguments:
+            path: A folder that is empty or not there yet.
+            to: "state-dict" writes state dicts of encoder and decoder alone; "onnx" and "torch-export" add programs
+                that compute the posterior's parameters and E[x | z].
+
+        Raises:
+            AxiswiseError: If the folder is not empty, the model is external, or a package is missing.
+
+        Example:
+            >>> import tempfile
+            >>> from axiswise import data, models, objectives
+            >>> from axiswise.population import grid, train
+            >>> members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=1)
+            >>> model = train(members, data.synth_linear(samples=100))[0]
+            >>> [path.name for path in model.export(tempfile.mkdtemp())]
+            ['encoder.safetensors', 'decoder.safetensors', 'README.md', 'config.json']
+        """
+        modules = {name: part for name, part in self._parts.items() if isinstance(part, nn.Module)}
+        return export(self.trained, modules, Path(path), to)
 
     def extra_repr(self) -> str:
         """What the model is, for its printed form."""

@@ -158,7 +158,7 @@ class Population:
         folder = RunFolder(Path(path))
         about = self.trained[0].about
         with folder.locked():
-            folder.open(about["dataset"], about["dtype"])
+            folder.open(about["dataset"], about["dtype"], validation=about.get("validation"))
             held = {trained.member.address: trained for trained in self.trained if folder.holds(trained.member.address)}
             for key, found in folder.read_members(list(held), {key: own.member for key, own in held.items()}):
                 if isinstance(found, AxiswiseError):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from axiswise import scores as scores
     from axiswise import shapes as shapes
     from axiswise import statistics as statistics
+    from axiswise import stopping as stopping
     from axiswise import studies as studies
     from axiswise.evaluation import evaluate as evaluate
     from axiswise.explanation import explain as explain
@@ -71,6 +72,7 @@ _HOMES = {
     "scores": "scores",
     "shapes": "shapes",
     "statistics": "statistics",
+    "stopping": "stopping",
     "studies": "studies",
     "train": "population",
 }

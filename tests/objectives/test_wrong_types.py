@@ -19,6 +19,7 @@ from axiswise.optimizers import AdaGrad, Adam
 from axiswise.schedules import Cosine, Linear
 from axiswise.objectives import DIPVAE, BetaVAE, DeterministicELBO
 from axiswise.statistics import compare_paired
+from axiswise.stopping import Plateau
 """
 
 EXPECTED = {
@@ -27,6 +28,8 @@ EXPECTED = {
     "BetaVAE(None)": "`beta` of BetaVAE must be a finite number of at least 0.0. Got None.",
     "DIPVAE(variant='III')": '`variant` of DIPVAE must be "I" or "II". Got \'III\'.',
     "DeterministicELBO(hessian=None)": "`hessian` of DeterministicELBO must be one of gauss-newton, full. Got None.",
+    "Plateau('loss', 1.5)": "`patience` of Plateau must be a whole number of at least 1. Got 1.5.",
+    "Plateau('loss', True)": "`patience` of Plateau must be a whole number of at least 1. Got True.",
     "Adam(lr='fast')": "`lr` of Adam must be a finite number of at least 0.0. Got 'fast'.",
     "Adam(beta2=[0.9])": "`beta2` of Adam must be a finite number of at least 0.0 and below 1.0. Got [0.9].",
     "AdaGrad(eps=None)": "`eps` of AdaGrad must be a finite number of at least 0.0. Got None.",

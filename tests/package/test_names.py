@@ -13,7 +13,7 @@ import axiswise
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "axiswise"
-WITHOUT_TORCH = ("errors", "records", "report", "statistics")
+WITHOUT_TORCH = ("errors", "records", "report", "statistics", "stopping")
 
 
 def test_the_table_and_the_imports_for_type_checkers_are_the_same():

@@ -2,7 +2,6 @@
 
 import copy
 import gc
-import sys
 import weakref
 from dataclasses import dataclass, fields
 
@@ -14,7 +13,7 @@ from axiswise import data, grid, load, models, objectives, optimizers, train
 from axiswise.distributions import Gaussian
 from axiswise.errors import AxiswiseError, TrainingIncomplete
 from axiswise.objectives import Draw, Trainable
-from axiswise.population import Member
+from axiswise.population import Member, _cohort_training
 from axiswise.population._cohort import cohorts
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population.member import Choices
@@ -229,7 +228,7 @@ def test_a_cohort_that_failed_holds_no_memory(square, monkeypatch):
         held.append(weakref.ref(loop := made(*arguments)))
         return loop
 
-    monkeypatch.setattr(sys.modules[train.__module__], "cohort_loop", remembered)
+    monkeypatch.setattr(_cohort_training, "cohort_loop", remembered)
     members = grid(model=LINEAR, objective=[Failing(True), Failing(False)], steps=1)
     entries = []
 

@@ -39,7 +39,7 @@ def store_arrays(population: Population, dataset: FactorDataset, out: str | Path
         for name, array in trained.history.items()
     }
     write_arrays(folder, "history", histories)
-    trained = [member for member in population.trained if member.status == "trained"]
+    trained = [member for member in population.trained if not member.diverged]
     if not trained:
         return
     chosen = permutation(seed, "pictures", len(dataset)).to(dataset.device)

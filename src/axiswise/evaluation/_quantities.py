@@ -106,10 +106,9 @@ def _gram(of: Quantities) -> Float[Tensor, "p m z z"]:
 
 def _beta(of: Quantities) -> Float[Tensor, " p"]:
     """Each member's β at the end of training."""
-    members = [trained.member for trained in of.group.trained]
-    found = [(hyperparameters(member.objective).get("beta"), member.steps) for member in members]
+    found = [(hyperparameters(own.member.objective).get("beta"), own.steps) for own in of.group.trained]
     if any(weight is None for weight, _ in found):
-        raise Missing(f"{type(members[0].objective).__name__} has no β")
+        raise Missing(f"{type(of.group.trained[0].member.objective).__name__} has no β")
     return torch.tensor([value_at(weight, steps) for weight, steps in found if weight is not None])
 
 

@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -91,14 +92,19 @@ def evaluate(
     settings = {"points": len(chosen), "points_seed": seed, "versions": versions(), "device": str(dataset.device)}
     found: list[tuple[int, int, Record]] = []
     for group in _alike(population):
-        quantities = Quantities(group, dataset, chosen.to(dataset.device))
+        together = [Quantities(group, dataset, chosen.to(dataset.device))]
+        parts = _parts(group, lambda trained: trained.history["step"].tobytes())
+        # Histories stack only where they have the same steps, which members that a rule stopped need not.
+        by_history = together if len(parts) == 1 else [replace(together[0], group=part) for part in parts]
         for order, needed in enumerate(needs):
-            began = time.perf_counter()
-            results = _measure(needed, quantities)
-            seconds = round((time.perf_counter() - began) / len(results), 6)
-            for position, trained, result in zip(group.positions, group.trained, results, strict=True):
-                about = {**describe_member(trained, dataset), "measure": needed.name, **result._asdict()}
-                found.append((order, position, Record(**about, code=needed.code, **settings, seconds=seconds)))
+            for quantities in by_history if "history" in (*needed.required, *needed.optional) else together:
+                began = time.perf_counter()
+                results = _measure(needed, quantities)
+                seconds = round((time.perf_counter() - began) / len(results), 6)
+                own = quantities.group
+                for position, trained, result in zip(own.positions, own.trained, results, strict=True):
+                    about = {**describe_member(trained, dataset), "measure": needed.name, **result._asdict()}
+                    found.append((order, position, Record(**about, code=needed.code, **settings, seconds=seconds)))
     records = [record for _, _, record in sorted(found, key=lambda entry: entry[:2])]
     if target is not None:
         if any(trained.external for trained in population.trained):
@@ -237,23 +243,32 @@ def _needs(measure: Measure) -> Signature:
 
 
 def _alike(population: Population) -> list[Group]:
-    """Groups whose members are measured together: one model, one history's length, all trained or all diverged."""
-    alike = []
-    for group in population.groups:
-        parts: dict[tuple[bytes, bool], list[int]] = {}
-        for row, trained in enumerate(group.trained):
-            parts.setdefault((trained.history["step"].tobytes(), trained.status == "trained"), []).append(row)
-        alike += [
-            Group(tuple(group.positions[row] for row in rows), tuple(group.trained[row] for row in rows))
-            for rows in parts.values()
-        ]
-    return alike
+    """Groups whose members are measured together: one model, one history's length, all trained or all diverged.
+
+    The length is the planned one: members that a rule stopped belong together, wherever they stopped.
+    """
+
+    def kind(trained: Trained) -> tuple[int, int, bool]:
+        return trained.member.steps, trained.member.interval, trained.diverged
+
+    return [part for group in population.groups for part in _parts(group, kind)]
+
+
+def _parts(group: Group, key: Callable[[Trained], Any]) -> list[Group]:
+    """The members of a group that have the same key, in order of first appearance."""
+    parts: dict[Any, list[int]] = {}
+    for row, trained in enumerate(group.trained):
+        parts.setdefault(key(trained), []).append(row)
+    return [
+        Group(tuple(group.positions[row] for row in rows), tuple(group.trained[row] for row in rows))
+        for rows in parts.values()
+    ]
 
 
 def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
     """The results of one measure for all members of a group."""
     members = quantities.group.trained
-    if members[0].status != "trained":
+    if members[0].diverged:
         return [MeasureResult(None, trained.status, {}) for trained in members]
     # A measure that takes either gets products instead of Jacobians, at more points.
     product = next((name for name in needs.optional if QUANTITIES[name].replaces in needs.optional), None)

@@ -6,7 +6,7 @@ affects no other.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from axiswise.objectives.objective import needs_of
 from axiswise.population._cohort import Cohort
 from axiswise.population._step import over_steps
 from axiswise.population.loop import Loop
+from axiswise.population.member import Member
 from axiswise.population.program import Losses, Program, Update, WeightGroup, bind, over_members
 from axiswise.schedules import hyperparameters
 from axiswise.shapes import Float, Int, Tensor
@@ -95,30 +96,104 @@ class Batches:
         first, device = self.cohort.members[0], self.seeds.device
         steps = torch.arange(numbers.start, numbers.stop, device=device)[:, None]
         batch = first.batch or len(self.dataset)
-        draws = {
-            name: (uniform if draw.uniform else normal)(self.seeds, name, steps, draw.shape, dtype=self.dtype)
-            for name, draw in first.objective.draws(batch, first.model.latents).items()
-        }
+        draws = drawn(first, batch, self.seeds, steps, self.dtype)
         if self.whole is None:
             index = integers(self.seeds, "index", steps, (batch,), len(self.dataset))
         else:
             index = torch.arange(batch, device=device).expand(len(numbers), batch)
         values = over_steps([hyperparameters(member.objective) for member in self.cohort.members], numbers)
         values = {name: table.to(device, self.dtype) for name, table in values.items()}
-        return BlockInputs(index, draws, values, steps[:, 0].to(self.dtype), self._others(steps, index))
+        others = other_rows(first.objective, self.dataset, self.seeds, steps, index)
+        return BlockInputs(index, draws, values, steps[:, 0].to(self.dtype), others)
 
-    def _others(self, steps: Int[Tensor, "s 1"], index: Int[Tensor, "s *p n"]) -> dict[str, Int[Tensor, "s p m"]]:
-        """Rows of the further observations: successors of the batch, and an independent sample."""
-        others, needs = {}, needs_of(self.cohort.members[0].objective)
-        transition = self.dataset.transition
-        if needs.pairs and transition is not None:
-            count = transition.draws(self.dataset.space)
-            index = index if index.ndim == 3 else index[:, None].expand(-1, len(self.seeds), -1)
-            drawn = uniform(self.seeds, "pair", steps, (index.shape[-1], count), dtype=torch.float64)
-            others["pair"] = self.dataset.successors(index, drawn)
-        if needs.second:
-            others["second"] = integers(self.seeds, "second", steps, (needs.second,), len(self.dataset))
-        return others
+
+def drawn(
+    member: Member,
+    batch: int,
+    seeds: Int[Tensor, " p"],
+    steps: Int[Tensor, "s 1"],
+    dtype: torch.dtype,
+    purpose: str = "",
+) -> dict[str, Tensor]:
+    """The random tensors ``(s, p, …)`` that the objective of some members needs for batches of that size.
+
+    Arguments:
+        member: One of the members; their objectives need the same.
+        batch: Observations in a batch.
+        seeds: The members' seeds.
+        steps: Numbers of the batches.
+        dtype: Floating-point type.
+        purpose: Makes the streams other ones than those of training.
+    """
+    return {
+        name: (uniform if draw.uniform else normal)(seeds, purpose + name, steps, draw.shape, dtype=dtype)
+        for name, draw in member.objective.draws(batch, member.model.latents).items()
+    }
+
+
+def other_rows(
+    objective: Objective,
+    dataset: FactorDataset,
+    seeds: Int[Tensor, " p"],
+    steps: Int[Tensor, "s 1"],
+    index: Int[Tensor, "s *p n"],
+    purpose: str = "",
+) -> dict[str, Int[Tensor, "s p m"]]:
+    """Rows of the further observations that an objective needs: successors of the batch, and an independent sample."""
+    others, needs, transition = {}, needs_of(objective), dataset.transition
+    if needs.pairs and transition is not None:
+        count = transition.draws(dataset.space)
+        index = index if index.ndim == 3 else index[:, None].expand(-1, len(seeds), -1)
+        numbers = uniform(seeds, purpose + "pair", steps, (index.shape[-1], count), dtype=torch.float64)
+        others["pair"] = dataset.successors(index, numbers)
+    if needs.second:
+        others["second"] = integers(seeds, purpose + "second", steps, (needs.second,), len(dataset))
+    return others
+
+
+CohortLoss = Callable[[Mapping[str, Mapping[str, Tensor]], Mapping[str, Tensor], StepInputs], Losses]
+"""The losses and terms of all members, from weights by group and name, buffers, and the inputs of one step."""
+
+
+def cohort_loss(members: Sequence[Member], modules: Mapping[str, nn.Module], size: int, *, shared: bool) -> CohortLoss:
+    """The objective of some members, mapped over them.
+
+    Arguments:
+        members: The members, which can share a program.
+        modules: What their objective trains, by name.
+        size: Length of the dataset that the batches are from.
+        shared: Whether all members see the same batch, which then has no member axis.
+    """
+    first = members[0]
+
+    def one(
+        weights: Mapping[str, Mapping[str, Tensor]],
+        buffers: Mapping[str, Tensor],
+        x: Tensor,
+        rows: Tensor,
+        draws: dict[str, Tensor],
+        values: dict[str, Tensor],
+        others: dict[str, Tensor],
+        step: Tensor,
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+        updated = {name: buffer.clone() for name, buffer in buffers.items()}
+        parameters = {name: weight for group in weights.values() for name, weight in group.items()}
+        networks = Networks(first.model, bind(modules, parameters, updated))
+        batch = Batch(x, rows, size, **others)
+        terms: Terms = with_values(first.objective, values).loss(networks, batch, draws, step)
+        losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
+        return losses, terms.parts, updated
+
+    mapped = over_members(one, stacked=len(members) > 1, shared=(2, 3, 7) if shared else (7,))
+
+    def loss(weights: Mapping[str, Mapping[str, Tensor]], buffers: Mapping[str, Tensor], inputs: StepInputs) -> Losses:
+        losses, parts, updated = mapped(
+            weights, buffers, inputs.x, inputs.rows, inputs.draws, inputs.values, inputs.others, inputs.step
+        )
+        terms = {"loss": losses[MODEL], **parts} | ({"adversary": losses[ADVERSARY]} if ADVERSARY in losses else {})
+        return Losses({name: own.sum() for name, own in losses.items()}, terms, updated)
+
+    return loss
 
 
 def cohort_loop(cohort: Cohort, dataset: FactorDataset, dtype: torch.dtype) -> Loop:
@@ -144,35 +219,7 @@ def cohort_loop(cohort: Cohort, dataset: FactorDataset, dtype: torch.dtype) -> L
     everything = first.batch is None
     whole = dataset.x(torch.arange(len(dataset), device=dataset.device)).to(dtype) if everything else None
     batches = Batches(cohort, dataset, dtype, seeds, whole)
-
-    def one(
-        weights: Mapping[str, Mapping[str, Tensor]],
-        buffers: Mapping[str, Tensor],
-        x: Tensor,
-        rows: Tensor,
-        draws: dict[str, Tensor],
-        values: dict[str, Tensor],
-        others: dict[str, Tensor],
-        step: Tensor,
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
-        updated = {name: buffer.clone() for name, buffer in buffers.items()}
-        parameters = {name: weight for group in weights.values() for name, weight in group.items()}
-        networks = Networks(first.model, bind(modules, parameters, updated))
-        batch = Batch(x, rows, len(dataset), **others)
-        terms: Terms = with_values(first.objective, values).loss(networks, batch, draws, step)
-        losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
-        return losses, terms.parts, updated
-
-    mapped = over_members(one, stacked=len(members) > 1, shared=(2, 3, 7) if everything else (7,))
-
-    def loss(weights: Mapping[str, Mapping[str, Tensor]], buffers: Mapping[str, Tensor], inputs: StepInputs) -> Losses:
-        losses, parts, updated = mapped(
-            weights, buffers, inputs.x, inputs.rows, inputs.draws, inputs.values, inputs.others, inputs.step
-        )
-        terms = {"loss": losses[MODEL], **parts} | ({"adversary": losses[ADVERSARY]} if ADVERSARY in losses else {})
-        return Losses({name: own.sum() for name, own in losses.items()}, terms, updated)
-
-    update = Update(tuple(groups), loss)
+    update = Update(tuple(groups), cohort_loss(members, modules, len(dataset), shared=everything))
     program = Program(groups, batches, (update,), first.steps, first.interval, cohort.threads, cohort.precision)
     return Loop(program, *_initial(first.model, modules, seeds, dtype))
 

@@ -23,7 +23,6 @@ from axiswise.population._catalogue import MissingParts, catalogue, missing_part
 from axiswise.population._code import Code, changes, code_of
 from axiswise.population._cohort import Cohort, cohorts, structure
 from axiswise.population._trained import Trained
-from axiswise.population.loop import Loop
 from axiswise.population.member import Member
 from axiswise.population.program import Precision
 from axiswise.records import (
@@ -73,11 +72,13 @@ class RunFolder:
 
     @cached_property
     def run(self) -> Json:
-        """What all members share: "dataset", "dtype" and the "code" of the dataset."""
+        """What all members share: "dataset", "dtype", the "code" of the dataset, and "validation" if there was any."""
         return read_json(self.path / RUN_FILE, RUN)
 
-    def open(self, dataset: Mapping[str, Any], dtype: str, code: Code | None = None) -> None:
-        """Makes the folder, or checks that its members are of the same dataset and type.
+    def open(
+        self, dataset: Mapping[str, Any], dtype: str, code: Code | None = None, validation: Json | None = None
+    ) -> None:
+        """Makes the folder, or checks that its members are of the same dataset, type and validation.
 
         Raises:
             AxiswiseError: If it contains something else.
@@ -88,17 +89,34 @@ class RunFolder:
                     f"{self.path} is not a run folder: it has no {RUN_FILE} but is not empty. Choose another `out`."
                 )
             about = {"format": RUN, "dataset": dict(dataset), "dtype": dtype, "code": dict(code or {})}
+            about |= {"validation": validation} if validation else {}
             write_json(self.path / RUN_FILE, {**about, "versions": versions()})
-        self.check(dataset, dtype, code)
+        self.check(dataset, dtype, code, validation)
 
-    def check(self, dataset: Mapping[str, Any], dtype: str, code: Code | None = None) -> None:
-        """Raises unless the members of the folder are of that dataset and type."""
+    def check(
+        self, dataset: Mapping[str, Any], dtype: str, code: Code | None = None, validation: Json | None = None
+    ) -> None:
+        """Raises unless the members of the folder are of that dataset, type and validation."""
         for name, value in (("dataset", dict(dataset)), ("dtype", dtype)):
             if self.run.get(name) != value:
                 raise AxiswiseError(
                     f"{self.path} contains members trained with {name} {self.run.get(name)}. Got {value}. "
                     "Choose another `out`, or train with the same as before."
                 )
+        before = self.run.get("validation")
+        for name, argument in (("dataset", "validation"), ("every", "every"), ("stop", "stop")):
+            stored, given = (own and own[name] for own in (before, validation))
+            if stored != given:
+                raise AxiswiseError(
+                    f"{self.path} contains members trained with `{argument}` {stored}. Got {given}. Members that are "
+                    "validated or stopped otherwise are another result: choose another `out`, or train with the same "
+                    "as before."
+                )
+        if before and validation and (changed := differences(before["code"], validation["code"])):
+            raise AxiswiseError(
+                f"{self.path} contains members validated or stopped by other code: {'; '.join(changed)}. Choose "
+                "another `out`, or give what changed another name."
+            )
         if changed := differences(self.run.get("code", code or {}), code or {}):
             raise AxiswiseError(
                 f"{self.path} contains members trained on data that other code made: {'; '.join(changed)}. Choose "
@@ -156,6 +174,7 @@ class RunFolder:
         arrays = {f"weights/{name}": tensor.cpu().numpy() for name, tensor in trained.weights.items()}
         arrays |= {f"buffers/{name}": tensor.cpu().numpy() for name, tensor in trained.buffers.items()}
         arrays |= {f"history/{name}": array for name, array in trained.history.items()}
+        arrays |= {f"validation/{name}": array for name, array in trained.validation.items()}
         form = {"member": trained.member.form, "status": trained.status, "seconds": round(trained.seconds, 3)}
         path = member_file(self.path, trained.member.address)
         write_tensors(path, arrays, {"format": MEMBER, **form, "about": trained.about})
@@ -206,8 +225,9 @@ class RunFolder:
                 yield member, error
                 continue
             buffers = {name: torch.from_numpy(array) for name, array in _under("buffers", arrays).items()}
-            history, status = _under("history", arrays), about["status"]
-            yield member, Trained(described, weights, buffers, history, status, about["seconds"], about["about"])
+            history, validation = _under("history", arrays), _under("validation", arrays)
+            made = (about["status"], about["seconds"], about["about"])
+            yield member, Trained(described, weights, buffers, history, *made, validation=validation)
 
     def made_by(self, code: Mapping[str, Code]) -> bool:
         """Whether stored members, by their addresses, were made by that code. Only their headers are read."""
@@ -255,14 +275,15 @@ class RunFolder:
         self._write_plan({key: form for key, form in self._planned().items() if key != cohort.address})
         cohort_file(self.path, cohort.address).unlink(missing_ok=True)
 
-    def write_state(self, cohort: Cohort, code: Code, loop: Loop) -> None:
+    def write_state(self, cohort: Cohort, code: Code, state: Tensors) -> None:
         """Stores an unfinished cohort: its layout, state and history."""
-        arrays, about = loop.state()
-        about = {"format": COHORT, **_layout(cohort), **about, "dataset": self.run["dataset"], "code": dict(code)}
-        write_tensors(cohort_file(self.path, cohort.address), arrays, {**about, "versions": versions()})
+        about = {"format": COHORT, **_layout(cohort), **state.about, **self._shared, "code": dict(code)}
+        write_tensors(cohort_file(self.path, cohort.address), state.arrays, {**about, "versions": versions()})
 
     def read_state(self, cohort: Cohort, code: Code, *, again: bool = False) -> Tensors | None:
-        """The saved state of a cohort, if there is one.
+        """The saved state of a cohort, if there is one that leads to all members.
+
+        Members that had stopped are no longer in it. If the file of one is lost, the cohort starts again.
 
         Arguments:
             cohort: The cohort.
@@ -285,7 +306,7 @@ class RunFolder:
                 raise AxiswiseError(f"{error} Choose another `out`, or start again with retrain=True.") from error
             path.unlink()
             return None
-        return saved
+        return saved if all(map(self.holds, saved.about.get("stopped", ()))) else None
 
     def _planned(self) -> dict[str, Json]:
         """The layouts of all unfinished cohorts by their addresses, in the order of the plan."""
@@ -303,7 +324,7 @@ class RunFolder:
         path = self.path / PLAN_FILE
         if planned:
             layouts = [{name: form.get(name) for name in LAYOUT} for form in planned.values()]
-            write_json(path, {"format": PLAN, "dataset": self.run["dataset"], "cohorts": layouts})
+            write_json(path, {"format": PLAN, **self._shared, "cohorts": layouts})
         else:
             path.unlink(missing_ok=True)
 
@@ -314,12 +335,22 @@ class RunFolder:
         restored = (own or restore(member, names) for own, member in stored)
         return Cohort(tuple(restored), form["threads"], form.get("precision"))
 
+    @property
+    def _shared(self) -> Json:
+        """What members and states say of their run, so that no file is taken for one of another run."""
+        return {name: self.run[name] for name in ("dataset", "validation") if name in self.run}
+
     def _check_run(self, path: Path, about: Mapping[str, Any]) -> None:
-        """Raises if a file says that it is of another dataset than this folder."""
+        """Raises if a file says that it is of another dataset, or was validated otherwise, than this folder."""
         if about.get("dataset", self.run["dataset"]) != self.run["dataset"]:
             raise AxiswiseError(
                 f"{path} is of a member trained on {about['dataset']}. Expected {self.run['dataset']}, as all of "
                 f"{self.path}: it was copied from another folder."
+            )
+        if (found := about.get("validation")) != self.run.get("validation"):
+            raise AxiswiseError(
+                f"{path} is of a member validated or stopped by {found}. Expected {self.run.get('validation')}, as all "
+                f"of {self.path}: it was copied from another folder."
             )
 
 

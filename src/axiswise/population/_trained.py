@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,12 +34,15 @@ class Trained:
         weights: Parameters by "module.parameter".
         buffers: Buffers by "module.buffer".
         history: "step" and the terms of the loss, first axis the recorded steps.
-        status: "trained", or "diverged at step …".
+        status: "trained", "stopped at step …" by a rule, or "diverged at step …".
         seconds: Time its cohort spent training, divided by the cohort's members.
-        about: What produced it: "dataset" (identity), "dtype", "device" and "versions".
+        about: What produced it: "dataset" (identity), "dtype", "device" and "versions"; and "validation", with the rule
+            that may have stopped it, if it was validated.
         encode: Encoder of a model that was trained elsewhere (see `from_models`), x ↦ the posterior's named tuple. Such
             a model has no weights here.
         decode: Decoder of such a model, z ↦ E[x | z]; None if it has none.
+        validation: "step" (steps taken) and the terms on the validation set, first axis the evaluations; "elbo" is
+            minus "reconstruction" and "kl". Empty if it was not validated.
     """
 
     member: Member
@@ -51,6 +54,17 @@ class Trained:
     about: dict[str, Any]
     encode: Callable[..., Any] | None = None
     decode: Callable[..., Any] | None = None
+    validation: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether its loss or weights are no longer finite."""
+        return self.status.startswith("diverged")
+
+    @property
+    def steps(self) -> int:
+        """Steps it was trained for: all of the member's, unless a rule stopped it."""
+        return int(self.validation["step"][-1]) if self.validation else self.member.steps
 
     @property
     def external(self) -> bool:

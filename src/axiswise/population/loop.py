@@ -51,12 +51,14 @@ class Finished(NamedTuple):
         buffers: Buffers by "module.buffer", stacked.
         history: "step" and the recorded terms, first axis the recorded steps.
         seconds: Time spent on steps.
+        steps: Steps taken.
     """
 
     weights: dict[str, Tensor]
     buffers: dict[str, Tensor]
     history: dict[str, np.ndarray]
     seconds: float
+    steps: int
 
 
 class Loop:
@@ -101,6 +103,8 @@ class Loop:
         self.recorded: list[int] = []
         self.history: dict[str, list[np.ndarray]] = {}
         self._state = initial_state(program, weights, buffers or {})
+        self._run_steps: Callable[[range, Sequence[int]], dict[str, list[np.ndarray]]] | None = None
+        self._pace = Pace()
 
     def state(self) -> Tensors:
         """Everything that must be stored to resume bit for bit, as arrays and JSON, of a loop between two blocks."""
@@ -135,30 +139,35 @@ class Loop:
         self.step, self.seconds = saved.about["step"], saved.about["seconds"]
 
     def advance(
-        self, *, save: Callable[[], None] | None = None, on_block: Callable[[range], None] | None = None
+        self,
+        *,
+        until: int | None = None,
+        save: Callable[[], None] | None = None,
+        on_block: Callable[[range], None] | None = None,
     ) -> None:
         """Takes the remaining steps, in blocks of about half a second. Draws are made for a block at once.
 
         Arguments:
+            until: How many steps are taken then, in all; None takes all of the program.
             save: Called every few seconds, between two blocks. It may store `state`.
             on_block: Called after each block with the numbers of its steps. What it raises ends the training, after
                 `save`.
         """
-        program, run_steps, length = self.program, None, 1
-        saved, save_after = time.perf_counter(), SAVE_SECONDS
-        with _settings(program.threads):
-            while self.step < program.steps:
+        program, pace = self.program, self._pace
+        last = program.steps if until is None else min(until, program.steps)
+        with settings(program.threads):
+            while self.step < last:
                 began = time.perf_counter()
-                numbers = range(self.step, min(self.step + length, program.steps))
+                numbers = range(self.step, min(self.step + pace.block, last))
                 recorded = [n for n in numbers if n % program.interval == 0 or n == program.steps - 1]
-                run_steps = run_steps or self._runner()
+                run_steps = self._run_steps = self._run_steps or self._runner()
                 for name, terms in run_steps(numbers, [number - numbers.start for number in recorded]).items():
                     self.history.setdefault(name, []).extend(terms)
                 self.recorded += recorded
                 self.step = numbers.stop
                 elapsed = time.perf_counter() - began
                 self.seconds += elapsed
-                length = max(1, min(LONGEST_BLOCK, 4 * length, int(len(numbers) * BLOCK_SECONDS / elapsed)))
+                pace.follow(len(numbers), elapsed)
                 try:
                     if on_block:
                         on_block(numbers)
@@ -166,39 +175,46 @@ class Loop:
                     if save:
                         save()
                     raise
-                if save and time.perf_counter() - saved > save_after:
-                    saving = time.perf_counter()
-                    save()
-                    saved = time.perf_counter()
-                    save_after = max(SAVE_SECONDS, (saved - saving) / SAVING_SHARE)
+                if save:
+                    pace.save(save)
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The parameters as they are now, by "module.parameter", stacked: views of the state."""
+        named = named_weights(self.program, self._state.weights).values()
+        return {name: view for group in named for name, view in group.items()}
+
+    @property
+    def buffers(self) -> dict[str, Tensor]:
+        """The buffers as they are now, by "module.buffer", stacked."""
+        return self._state.buffers
 
     def finish(self) -> Finished:
         """The trained weights and the history."""
-        named = named_weights(self.program, self._state.weights).values()
-        weights = {name: view for group in named for name, view in group.items()}
         history = {name: np.stack(entries) for name, entries in self.history.items()}
         steps = np.array(self.recorded, dtype=np.int64)
-        return Finished(weights, self._state.buffers, {"step": steps, **history}, self.seconds)
+        return Finished(self.weights, self.buffers, {"step": steps, **history}, self.seconds, self.step)
 
     def _runner(self) -> Callable[[range, Sequence[int]], dict[str, list[np.ndarray]]]:
         """A function that takes the steps of some numbers and returns the terms at some positions among them.
 
         On the fast path of CUDA steps are recorded into a graph and replayed; elsewhere they are taken one by one.
         """
-        state, inputs = self._state, self.program.inputs
+        # Its functions do not refer to the loop, which keeps them: whoever drops it frees the memory at once.
+        program, state, inputs = self.program, self._state, self.program.inputs
 
         def block(numbers: range) -> Any:
-            return inputs.block(numbers), coefficients(self.program, state, numbers)
+            return inputs.block(numbers), coefficients(program, state, numbers)
 
         def row_of(tables: Any, position: int) -> Any:
             return pytree.tree_map(lambda table: table[position], tables)
 
-        step = make_step(self.program, state, inputs.inputs(row_of(inputs.block(range(1)), 0)))
+        step = make_step(program, state, inputs.inputs(row_of(inputs.block(range(1)), 0)))
 
         def take(row: Any) -> dict[str, Tensor]:
             return step(state, inputs.inputs(row[0]), row[1])
 
-        if self.program.precision is not None and next(iter(state.weights.values())).is_cuda:
+        if program.precision is not None and next(iter(state.weights.values())).is_cuda:
             return Captured(take, block, LONGEST_BLOCK, state)
 
         def one_by_one(numbers: range, recorded: Sequence[int]) -> dict[str, list[np.ndarray]]:
@@ -223,8 +239,28 @@ class Loop:
         return named
 
 
+class Pace:
+    """How long blocks are, and when a state is saved next: by the time that both have taken so far."""
+
+    def __init__(self) -> None:
+        self.block = 1
+        self._saved, self._save_after = time.perf_counter(), SAVE_SECONDS
+
+    def follow(self, steps: int, seconds: float) -> None:
+        """A block of so many steps took so long."""
+        self.block = max(1, min(LONGEST_BLOCK, 4 * self.block, int(steps * BLOCK_SECONDS / seconds)))
+
+    def save(self, save: Callable[[], None]) -> None:
+        """Saves, if it is time."""
+        began = time.perf_counter()
+        if began - self._saved > self._save_after:
+            save()
+            self._saved = time.perf_counter()
+            self._save_after = max(SAVE_SECONDS, (self._saved - began) / SAVING_SHARE)
+
+
 @contextmanager
-def _settings(threads: int | None) -> Iterator[None]:
+def settings(threads: int | None) -> Iterator[None]:
     """Sets what a bit-equal repetition needs while it lasts: threads, and repeatable convolutions."""
     before = torch.get_num_threads()
     keep_freed_memory()

@@ -166,7 +166,7 @@ class Population:
         about = self.trained[0].about
         with folder.locked():
             check_storable(self.members)
-            folder.open(about["dataset"], about["dtype"])
+            folder.open(about["dataset"], about["dtype"], validation=about.get("validation"))
             folder.enlist([member.address for member in self.members])
             held = {trained.member.address: trained for trained in self.trained if folder.holds(trained.member.address)}
             for key, found in folder.read_members(list(held), {key: own.member for key, own in held.items()}):

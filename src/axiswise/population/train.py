@@ -5,7 +5,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -21,10 +20,11 @@ from axiswise.objectives.objective import needs_of
 from axiswise.population._catalogue import MissingParts, check_storable, own_parts
 from axiswise.population._code import Code, code_of, code_of_dataset
 from axiswise.population._cohort import Cohort, cohorts, convolves, structure
-from axiswise.population._cohort_loop import cohort_loop
+from axiswise.population._cohort_training import CohortTraining, Ended
 from axiswise.population._folder import OtherCode, RunFolder
 from axiswise.population._trained import Trained
-from axiswise.population.loop import Finished, Loop, Progress
+from axiswise.population._validation import Validation, try_rule, validation_of
+from axiswise.population.loop import Finished, Progress
 from axiswise.population.member import Member
 from axiswise.population.population import Population
 from axiswise.population.program import Precision
@@ -32,16 +32,25 @@ from axiswise.records import address, versions
 from axiswise.records._fingerprint import without_source
 from axiswise.records._layout import RUN_FILE
 from axiswise.records._run_state import reasons
+from axiswise.stopping import StoppingRule
 
 SHOWN = 3  # reasons for which stored members are not used
 
 
 class Entry(NamedTuple):
-    """One entry of a member's history, as `on_history` receives it: floats, and lists for terms over latents."""
+    """One entry of a member's history, as `on_history` receives it.
+
+    Arguments:
+        member: The member.
+        step: The number of the step, from 0; of an evaluation, how many steps were taken.
+        terms: Floats, and lists for terms over latents.
+        validation: Whether it is an evaluation on the validation set, and not a batch of the training.
+    """
 
     member: Member
     step: int
     terms: dict[str, float | list[float]]
+    validation: bool = False
 
 
 class Failure(NamedTuple):
@@ -80,12 +89,20 @@ def train(
     progress: Progress | None = None,
     on_history: Callable[[Entry], None] | None = None,
     retrain: bool = False,
+    validation: FactorDataset | None = None,
+    every: int | None = None,
+    stop: StoppingRule | None = None,
 ) -> Population:
     """Trains members on a dataset, all that can share a tensor program at once.
 
     Members are independent: the result of one does not depend on the others, on their order, or on how they are
     grouped. A member whose loss or weights stop being finite is recorded as diverged, and the rest train on. So they do
     when a cohort fails (memory, an error in a loss); then the call ends in `TrainingIncomplete`.
+
+    With a validation set, the terms of every member's objective are computed on it every so often, with the same noise
+    each time, and are in the member's `validation`. Training itself is the same, bit for bit, unless a rule stops a
+    member: that member ends there, and costs nothing more once half of its cohort has ended. Rule and set are stored
+    with the members.
 
     Arguments:
         members: The members, from `grid` or a list.
@@ -104,6 +121,11 @@ def train(
         retrain: Whether to train again what is stored in `out` but cannot be used: what is damaged, and what was made
             with other code of yours (networks, objectives, priors, and the functions and values they use). Without it,
             that is refused.
+        validation: Observations to validate on, in batches of the member's own size. Another set, another `every` and
+            another `stop` are other results: they need another `out`.
+        every: Steps between two evaluations; the last step is always evaluated. None makes about twenty.
+        stop: The rule by which a member stops early, such as ``stopping.Plateau("elbo", patience=5)``; None trains all
+            steps.
 
     Raises:
         TrainingIncomplete: At the end, if a cohort failed.
@@ -119,6 +141,10 @@ def train(
     members = list(members)
     _check(members, dataset)
     dataset = dataset.to(device_named(device)) if device is not None else dataset
+    held_out = validation_of(validation, every, stop, dataset.device)
+    if held_out:
+        _check(members, held_out.dataset)
+        try_rule(members, dataset, dtype, held_out)
     precision = fast_precision(precision, dtype, dataset.device, members)
     by_address = {member.address: member for member in members}
     code = code_of(members)
@@ -133,8 +159,8 @@ def train(
     with nullcontext() if folder is None or whole else folder.locked():
         done: dict[str, Trained] = {}
         if folder:
-            _say_what_has_no_source({**run[2], **_joined(code)})
-            folder.open(*run)
+            _say_what_has_no_source({**run[2], **_joined(code), **(held_out.form["code"] if held_out else {})})
+            folder.open(*run, held_out.form if held_out else None)
             if not whole:
                 folder.enlist(list(by_address))
             done, unusable = _stored(folder, by_address, code)
@@ -151,7 +177,8 @@ def train(
         try:
             for cohort in remaining:
                 try:
-                    for trained in _train_cohort(cohort, dataset, dtype, code, folder, progress, on_history, retrain):
+                    options = (code, folder, progress, on_history, retrain)
+                    for trained in _train_cohort(cohort, dataset, dtype, held_out, *options):
                         done.setdefault(trained.member.address, trained)
                 except _Stopped as stopped:
                     raise stopped.error from stopped.error.__cause__
@@ -367,6 +394,7 @@ def _train_cohort(
     cohort: Cohort,
     dataset: FactorDataset,
     dtype: torch.dtype,
+    validation: Validation | None,
     code: Mapping[str, Code],
     folder: RunFolder | None,
     progress: Progress | None,
@@ -375,12 +403,20 @@ def _train_cohort(
 ) -> list[Trained]:
     """Trains one cohort to its end and stores those of its members that are not stored yet."""
     shared = _joined({member.address: code[member.address] for member in cohort.members})
-    loop = cohort_loop(cohort, dataset, dtype)
+    training = CohortTraining(cohort, dataset, dtype, validation)
+    about = {
+        "dataset": dataset.identity,
+        "dtype": type_name(dtype, cohort.precision),
+        "device": str(dataset.device),
+        "versions": versions(),
+        **({"validation": validation.form} if validation else {}),
+    }
+    trained: list[Trained] = []
 
-    def tell(steps: int, entries: Sequence[Entry] = ()) -> None:
+    def tell(units: int, entries: Sequence[Entry] = ()) -> None:
         try:
             if progress:
-                progress.advance(steps * len(cohort.members))
+                progress.advance(units)
             for entry in entries:
                 if on_history:
                     on_history(entry)
@@ -388,23 +424,24 @@ def _train_cohort(
             raise _Stopped(error) from error
 
     def report(numbers: range) -> None:
-        tell(len(numbers), _entries(cohort, loop, numbers) if on_history else ())
+        tell(len(numbers) * len(training.live), _entries(training, numbers) if on_history else ())
+
+    def evaluated(rows: list[int], stopped: list[int]) -> None:
+        spared = len(stopped) * (training.steps - training.loop.step)
+        tell(spared, _evaluations(training, rows) if on_history else ())
+
+    def end(ended: Ended) -> None:
+        for one in trained_members(ended.cohort, ended.finished, about, code, ended.validation):
+            if folder and not folder.holds(one.member.address):
+                folder.write_member(one)
+            trained.append(one)
 
     if folder and (saved := folder.read_state(cohort, shared, again=retrain)):
-        loop.resume(saved, str(folder.path))
-        tell(loop.step)
-    loop.advance(save=partial(folder.write_state, cohort, shared, loop) if folder else None, on_block=report)
-    about = {
-        "dataset": dataset.identity,
-        "dtype": type_name(dtype, cohort.precision),
-        "device": str(dataset.device),
-        "versions": versions(),
-    }
-    trained = trained_members(cohort, loop.finish(), about, code)
+        training.resume(saved, str(folder.path))
+        tell(training.units)
+    save = (lambda: folder.write_state(cohort, shared, training.state())) if folder else None
+    training.advance(on_end=end, save=save, on_block=report, on_evaluation=evaluated)
     if folder:
-        for one in trained:
-            if not folder.holds(one.member.address):
-                folder.write_member(one)
         folder.finish(cohort)
     return trained
 
@@ -414,36 +451,52 @@ def type_name(dtype: torch.dtype, precision: Precision | None = None) -> str:
     return str(dtype).removeprefix("torch.") + (" with bf16 products" if precision == "bf16" else "")
 
 
-def _entries(cohort: Cohort, loop: Loop, numbers: range) -> list[Entry]:
+def _entries(training: CohortTraining, numbers: range) -> list[Entry]:
     """The entries of the history at steps of those numbers, step by step and member by member."""
+    loop, members = training.loop, training.stack.members
     return [
-        Entry(member, step, {name: values[row][column].tolist() for name, values in loop.history.items()})
+        Entry(members[column], step, {name: values[row][column].tolist() for name, values in loop.history.items()})
         for row, step in enumerate(loop.recorded)
         if step in numbers
-        for column, member in enumerate(cohort.members)
+        for column in training.live
     ]
 
 
+def _evaluations(training: CohortTraining, rows: Sequence[int]) -> list[Entry]:
+    """The entries of the newest evaluation of some rows of the stack."""
+    step, members = training.loop.step, training.stack.members
+    return [Entry(members[row], step, training.last_evaluation(row), validation=True) for row in rows]
+
+
 def trained_members(
-    cohort: Cohort, finished: Finished, about: dict[str, Any], code: Mapping[str, Code]
+    cohort: Cohort,
+    finished: Finished,
+    about: dict[str, Any],
+    code: Mapping[str, Code],
+    validation: Mapping[str, np.ndarray] | None = None,
 ) -> list[Trained]:
     """The members of a trained cohort, each with its row of everything and its own code."""
     found, seconds = [], finished.seconds / len(cohort.members)
     for row, member in enumerate(cohort.members):
-        history = {name: stack if name == "step" else stack[:, row] for name, stack in finished.history.items()}
+        history, evaluations = (
+            {name: stack if name == "step" else stack[:, row] for name, stack in terms.items()}
+            for terms in (finished.history, validation or {})
+        )
         weights = {name: stack[row].clone() for name, stack in finished.weights.items()}
         buffers = {name: stack[row].clone() for name, stack in finished.buffers.items()}
-        status = _status(history, weights, member.steps)
+        status = _status(history, weights, finished.steps, member.steps)
         made = {**about, "code": dict(code[member.address])}
-        found.append(Trained(member, weights, buffers, history, status, seconds, made))
+        found.append(Trained(member, weights, buffers, history, status, seconds, made, validation=evaluations))
     return found
 
 
-def _status(history: Mapping[str, np.ndarray], weights: Mapping[str, torch.Tensor], steps: int) -> str:
-    """The status of a member: diverged from the first recorded loss that is not finite, or by its last weights."""
+def _status(history: Mapping[str, np.ndarray], weights: Mapping[str, torch.Tensor], taken: int, steps: int) -> str:
+    """The status of a member: diverged from the first recorded loss that is not finite, or by its last weights; stopped
+    if it took fewer than its steps.
+    """
     diverged = np.flatnonzero(~np.isfinite(history["loss"])) if "loss" in history else np.array([], dtype=int)
     if len(diverged):
         return f"diverged at step {history['step'][diverged[0]]}"
     if not all(bool(weight.isfinite().all()) for weight in weights.values()):
-        return f"diverged at step {steps}"
-    return "trained"
+        return f"diverged at step {taken}"
+    return "trained" if taken == steps else f"stopped at step {taken}"

@@ -104,7 +104,8 @@ def _anchor(section: Section) -> str:
 def _notices(study: Study, compared: Sequence[Section]) -> Markup:
     items = [join(element("b", name), " was skipped: ", reason) for name, reason in sorted(study.skipped.items())]
     for section in compared:
-        failed = [member for member in section.members if member.status not in ("trained", "")]
+        well = ("trained", "stopped")
+        failed = [member for member in section.members if member.status and not member.status.startswith(well)]
         for run, members in groupby(failed, key=lambda member: member.run):
             statuses = [join(element("code", member.address), f" {member.status}") for member in members]
             items.append(join(element("b", run), ": ", Markup("; ".join(_first(statuses)))))

@@ -33,7 +33,7 @@ class Member:
         values: What was measured, where there is a value.
         reasons: Why there is none, of the other measures.
         seed: Its seed.
-        status: "trained", or what went wrong.
+        status: "trained", "stopped at step …" by a rule, or what went wrong.
         seconds: Time that it took to train; NaN if unknown.
     """
 

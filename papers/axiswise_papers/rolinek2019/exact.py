@@ -37,7 +37,7 @@ from axiswise.distributions import (
     Parameters,
     StandardNormal,
 )
-from axiswise.models import Networks, mlp, rotate_latents
+from axiswise.models import Networks, Transformed, mlp, rotate_latents
 from axiswise.objectives import BetaVAE
 from axiswise.optimizers import Adam
 from axiswise.population import Member, train
@@ -440,7 +440,7 @@ def halfway(posterior: Diagonal | Full) -> tuple[Halves, Float[Tensor, "n x"], L
 
 
 def on_the_plane(
-    model: Halves, x: Float[Tensor, "n x"], likelihood: Likelihood
+    model: Halves | Transformed, x: Float[Tensor, "n x"], likelihood: Likelihood
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"], Float[Tensor, " n"]]:
     """Log p(x), E log p(x|z) − KL(q ‖ p) and KL(q ‖ p(z|x)) of each observation, all by sums over a grid.
 

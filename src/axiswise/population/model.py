@@ -45,8 +45,8 @@ class Model(nn.Module):
         self.trained = trained
         self._parts = _parts(trained)
         for name, part in self._parts.items():
-            if isinstance(part, nn.Module):
-                setattr(self, name, part)  # registers it; `add_module` refuses the names of properties
+            if isinstance(part, nn.Module):  # `setattr` registers it; `add_module` refuses the names of properties
+                setattr(self, f"learned_{name}" if name in ("prior", "likelihood") else name, part)
         if not trained.external:  # whose modules are somebody else's
             self.requires_grad_(False).eval()
 
@@ -59,6 +59,11 @@ class Model(nn.Module):
     def history(self) -> dict[str, np.ndarray]:
         """The terms of the loss over training, by name, and "step"."""
         return self.trained.history
+
+    @property
+    def validation(self) -> dict[str, np.ndarray]:
+        """The terms of the loss on the validation set, by name, and "step"; empty without such a set."""
+        return self.trained.validation
 
     @property
     def status(self) -> str:

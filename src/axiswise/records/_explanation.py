@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -87,6 +88,17 @@ class Explanation:
                 return finding
         known = ", ".join(finding.name for finding in self.findings)
         raise AxiswiseError(f"An explanation has the findings {known or '(none)'}. Got {name!r}.")
+
+    def _repr_html_(self) -> str:
+        answers = "".join(
+            f"<dt><b>{escape(finding.question)}</b></dt><dd>{escape(finding.sentence)}</dd>"
+            for finding in self.findings
+        )
+        limits = "".join(f"<li>{escape(limit)}</li>" for limit in self.limits)
+        return (
+            f"<h3>{escape(self.title)}</h3><dl>{answers}</dl><p>What it cannot conclude:</p><ul>{limits}</ul>"
+            "<p><code>axiswise.report.page(explanation, path)</code> draws it.</p>"
+        )
 
     def __str__(self) -> str:
         lines = [self.title]

@@ -17,7 +17,9 @@ def html_table(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row))
     shared = [name for name in columns if len(rows) > 1 and len({repr(row.get(name)) for row in rows}) == 1]
     varying = [name for name in columns if name not in shared]
-    words = "; ".join([f"{len(rows)} rows", *(f"{name} {_text(rows[0][name])}" for name in shared)])
+    words = "; ".join(
+        [f"{len(rows)} row{'s' * (len(rows) != 1)}", *(f"{name} {_text(rows[0][name])}" for name in shared)]
+    )
     head = "".join(f"<th>{escape(name)}</th>" for name in varying)
     body = ["".join(f"<td>{escape(_text(row.get(name)))}</td>" for name in varying) for row in rows[:SHOWN]]
     more = f"<p>… and {len(rows) - SHOWN} more</p>" if len(rows) > SHOWN else ""

@@ -6,9 +6,12 @@ unless one writes ``found: MIG[ndarray] = mig(stack, factors)``.
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from numpy import ndarray
 
-__all__ = ["Count", "Of", "Value"]
+from axiswise.records._html import html_table
+
+__all__ = ["Count", "Of", "Value", "as_html"]
 
 if TYPE_CHECKING:
     from typing import Generic as Of
@@ -30,3 +33,22 @@ else:
 
     Value = TypeVar("Value", float, ndarray)
     Count = TypeVar("Count", int, ndarray)
+
+
+def as_html(result: Any) -> str:
+    """A score as a table for notebooks: its fields, of small arrays the values and of others the shape.
+
+    Example:
+        >>> from axiswise.scores import mig
+        >>> factors = np.array([[0], [1]] * 20)
+        >>> as_html(mig(factors.astype(float), factors)).startswith("<p>1 row</p><table><tr><th>score</th>")
+        True
+    """
+    return html_table([{name: _shown(value) for name, value in result._asdict().items()}])
+
+
+def _shown(value: Any) -> Any:
+    array = np.asarray(value)
+    if array.dtype == object or array.size > 12:
+        return f"array of shape {array.shape}" if array.shape else str(value)
+    return array.item() if array.ndim == 0 else np.array2string(array, precision=3, separator=", ")

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
-from axiswise.scores._value import Count, Of
+from axiswise.scores._value import Count, Of, as_html
 from axiswise.scores.score import as_codes, as_value
 from axiswise.shapes import Array, Float, Num, Shaped
 
@@ -23,6 +23,8 @@ class ActiveUnits(NamedTuple, Of[Count]):
     """The threshold."""
     estimator: str
     """The criterion in words."""
+
+    _repr_html_ = as_html
 
 
 def active_units(

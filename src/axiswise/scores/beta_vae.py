@@ -9,7 +9,7 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._logistic import NAMED, logistic_regression
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import as_factors
 from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
@@ -35,6 +35,8 @@ class BetaVAEScore(NamedTuple, Of[Value]):
     samples: int
     """Samples that the pairs were drawn from."""
     estimator: str = f"{NAMED} of mean absolute differences, not standardised"
+
+    _repr_html_ = as_html
 
 
 @score(

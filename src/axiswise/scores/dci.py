@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._gradient_trees import Boosted, boosted_trees
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import Factors, split
 from axiswise.scores.score import as_numpy, as_value, score
 from axiswise.shapes import Array, Float, Kind, Num
@@ -41,6 +41,8 @@ class DCI(NamedTuple, Of[Value]):
     samples: tuple[int, int]
     """Samples fitted and tested: scores of different numbers are not comparable."""
     estimator: str
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, tolerance=0.02)

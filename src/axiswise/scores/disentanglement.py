@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics._line_neighbours import nearest_on_line
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import Factors, split
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
@@ -36,6 +36,8 @@ class Disentanglement(NamedTuple, Of[Value]):
     test_samples: int
     """Points that were predicted."""
     estimator: str = "nearest neighbours in single latents, equal weights"
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, tolerance=0.05)

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._logistic import NAMED, logistic_regression
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import split
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
@@ -35,6 +35,8 @@ class Explicitness(NamedTuple, Of[Value]):
     test_samples: int
     """Points that were predicted."""
     estimator: str = f"{NAMED} of standardised codes, macro ROC area, one versus rest"
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.5, tolerance=0.015)

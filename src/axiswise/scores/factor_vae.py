@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import as_factors
 from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num, Shaped
@@ -39,6 +39,8 @@ class FactorVAEScore(NamedTuple, Of[Value]):
     samples: int
     """Samples that the votes were drawn from."""
     estimator: str = "majority vote, rows drawn with replacement among those that share the factor's value"
+
+    _repr_html_ = as_html
 
 
 @score(

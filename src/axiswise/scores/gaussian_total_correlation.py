@@ -6,7 +6,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.numerics import standardised
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Num
 
@@ -23,6 +23,8 @@ class GaussianTotalCorrelation(NamedTuple, Of[Value]):
     samples: int
     """Samples the estimate was made from."""
     estimator: str = "Gaussian, sample covariance"
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, best=0.0)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Num
 
@@ -22,6 +22,8 @@ class Hoyer(NamedTuple, Of[Value]):
     latents: int
     """How many latents: scores of different numbers of latents are not comparable."""
     estimator: str = "mean over samples"
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "scale"], best=None)

@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import equal_width_bins
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
@@ -36,6 +36,8 @@ class IRS(NamedTuple, Of[Value]):
     samples: int
     """Samples the estimate was made from."""
     estimator: str = "quantile of deviations within groups"
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift"])

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, standardised
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
@@ -31,6 +31,8 @@ class MCC(NamedTuple, Of[Value]):
     """Samples the estimate was made from."""
     estimator: str
     """Which correlation: "Pearson" or "Spearman"."""
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0)

@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import binned_information, entropy, kraskov_information, ross_information
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Kind, Num
@@ -35,6 +35,8 @@ class MIG(NamedTuple, Of[Value]):
     normaliser: str = "entropy of the levels or bins"
     neighbours: int | None = None
     """Neighbours that distances were measured to, None where they were not."""
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0)

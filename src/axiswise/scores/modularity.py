@@ -7,7 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.numerics import binned_information
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import as_factors
 from axiswise.scores.score import as_codes, as_value, score
 from axiswise.shapes import Array, Float, Kind, Num
@@ -27,6 +27,8 @@ class Modularity(NamedTuple, Of[Value]):
     samples: int
     """Samples the estimate was made from."""
     estimator: str = "plug-in, equal-width bins"
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift", "scale"])

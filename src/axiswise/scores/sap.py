@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._linear_svm import highest_line, linear_svms
-from axiswise.scores._value import Of, Value
+from axiswise.scores._value import Of, Value, as_html
 from axiswise.scores.factors import Split, split
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Array, Float, Int, Kind, Num
@@ -35,6 +35,8 @@ class SAP(NamedTuple, Of[Value]):
         "levels: linear SVM on the raw code (squared hinge, one versus rest, balanced, intercept penalised), test "
         "accuracy; values and angles: squared correlation on the training points"
     )
+
+    _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip"], chance=0.0, best=None, tolerance=0.04)

@@ -9,6 +9,7 @@ from scipy.stats import rankdata
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import standardised
 from axiswise.scores._lasso import lasso
+from axiswise.scores._value import as_html
 from axiswise.scores.score import as_codes
 from axiswise.shapes import Array, Float, Num, Shaped
 
@@ -28,6 +29,8 @@ class UDR(NamedTuple):
     """Samples the estimate was made from."""
     estimator: str
     """How latents were related, which ones counted and how pairs were averaged."""
+
+    _repr_html_ = as_html
 
 
 def udr(

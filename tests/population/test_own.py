@@ -102,7 +102,7 @@ def test_a_sweep_over_widths_and_latents_is_one_grid(tmp_path, capsys):
     assert [(row.arguments, row.latents) for row in rows[::2]] == [
         ({"hidden": hidden}, latents) for hidden in (4, 8) for latents in (1, 2)
     ]
-    assert set(grouped(rows, "active_units", by=["hidden"])) == {(4,), (8,)}
+    assert set(grouped(rows, "active_units", by=["hidden", "latents"])) == {(4, 1), (4, 2), (8, 1), (8, 2)}
     assert list(population.table()["hidden"]) == [4] * 4 + [8] * 4
     again = load(tmp_path / "run", own=[nets])
     assert again.members == population.members  # in the order they were trained in

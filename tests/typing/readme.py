@@ -40,19 +40,22 @@ model = population[0]  # an ordinary PyTorch module
 import torch
 
 
-def networks():  # the encoder gives two means and two log-variances
-    encoder = torch.nn.Sequential(torch.nn.Linear(3, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
-    return encoder, torch.nn.Linear(2, 3)
+def networks(hidden, latents):  # the encoder gives means and log-variances
+    encoder = torch.nn.Sequential(torch.nn.Linear(3, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 2 * latents))
+    return encoder, torch.nn.Linear(latents, 3)
 
 
 members = aw.grid(
-    model=aw.models.custom(networks, inputs=3, latents=2),
+    model=[aw.models.custom(networks, inputs=3, latents=2, arguments={"hidden": hidden}) for hidden in (4, 16)],
     objective=[aw.objectives.BetaTCVAE(beta=6), aw.objectives.DIPVAE(variant="II")],
     steps=2_000,
     seed=range(8),
 )
 population = aw.train(members, square, out="runs/own")
 population = aw.load("runs/own", own=networks)  # stored by name: files hold no code
+model = population.where(hidden=16, seed=0)[0]
+print(model.encoder, model.sample(3))
+model.export("exports/own")  # state dicts and a model card; to="onnx" adds ONNX models
 
 from axiswise.studies import Run, Scale
 

@@ -250,7 +250,7 @@ CAPTIONS = {
     "table_1.png": (
         "ΔKL is how far the KL is from that of the polarized regime; dashed is 3 %, and values below 0.0001 are "
         "drawn there. Below, the share of training from when it stays under 3 %, by the threshold of "
-        "activity. Printed: 96.7 % and more. Our 80,000 batches are fewer than "
+        "activity. Printed: 96.7 % and more. Our 40,000 batches are fewer than "
         "theirs, so that shares come out lower."
     ),
     "table_2.png": (

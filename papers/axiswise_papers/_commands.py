@@ -55,7 +55,8 @@ def verify(
 
     The exit code is 1 if the verdict of a claim is less than expected, unless the committed verdicts already say so.
     """
-    from axiswise.cli import interrupted, shown_on
+    from axiswise.cli import interrupted
+    from axiswise.progress import shown_on
     from axiswise.studies import SCALES
     from axiswise_papers import _verify as verification
     from axiswise_papers.ledger import CLAIMS, STUDIES

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from axiswise import objectives as objectives
     from axiswise import optimizers as optimizers
     from axiswise import population as population
+    from axiswise import progress as progress
     from axiswise import records as records
     from axiswise import report as report
     from axiswise import schedules as schedules
@@ -66,6 +67,7 @@ _HOMES = {
     "objectives": "objectives",
     "optimizers": "optimizers",
     "population": "population",
+    "progress": "progress",
     "records": "records",
     "report": "report",
     "schedules": "schedules",

@@ -292,3 +292,22 @@ def test_bench_data_compares_batches_with_the_step(tmp_path, monkeypatch):
     rows = json.loads((tmp_path / "bench.json").read_text())["rows"]
     assert [set(row) for row in rows] == [{"dataset", "batch_ms", "step_ms", "share"}] * 2
     assert all(row["share"] == pytest.approx(row["batch_ms"] / row["step_ms"]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["run", "quickstart", "--scale", "smoke"], "The report of a study"),
+        (["report", "runs/nothing"], "A report"),
+        (["attack", "small_sprites"], "The page of an attack"),
+    ],
+)
+def test_without_matplotlib_it_is_said_before_anything_is_trained(tmp_path, monkeypatch, arguments, what):
+    monkeypatch.chdir(tmp_path)
+    for name in ("matplotlib", "pandas"):
+        monkeypatch.setitem(sys.modules, name, None)
+    done = CliRunner().invoke(app, arguments)
+    assert str(done.exception) == (
+        f"{what} needs matplotlib and pandas. Install what it needs: pip install 'axiswise[report]'."
+    )
+    assert list(tmp_path.iterdir()) == []

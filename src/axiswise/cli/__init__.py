@@ -18,8 +18,7 @@ from rich.console import Console
 from axiswise import __version__
 from axiswise.cli import data, theory
 from axiswise.cli._interruption import interrupted
-from axiswise.cli._outputs import Force, check_output
-from axiswise.cli._progress import Bars, Lines, shown_on
+from axiswise.cli._outputs import Force, check_drawing, check_output
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
 from axiswise.cli.export import export
@@ -27,8 +26,9 @@ from axiswise.cli.listing import list_studies
 from axiswise.cli.score import score
 from axiswise.cli.status import status
 from axiswise.errors import AxiswiseError, StudyIncomplete
+from axiswise.progress import shown_on
 
-__all__ = ["Bars", "Force", "Lines", "add_command", "app", "check_output", "interrupted", "main", "shown_on"]
+__all__ = ["Force", "add_command", "app", "check_output", "interrupted", "main"]
 
 COMMANDS = "axiswise.commands"
 ELSEWHERE = {"verify": "axiswise-papers", "gallery": "axiswise-papers", "bench": "axiswise-benchmarks"}
@@ -141,6 +141,7 @@ def run(
     ] = 0,
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
+    check_drawing("The report of a study")
     from axiswise.engines import run_study
     from axiswise.records._layout import records_files
     from axiswise.studies import SCALES, find_study
@@ -173,6 +174,7 @@ def run(
 @app.command()
 def report(folder: Annotated[Path, typer.Argument(help="A run or study folder.")]) -> None:
     """Turn a folder's records into one self-contained report.html and PNG figures."""
+    check_drawing("A report")
     _write_report(folder)
 
 

@@ -1,6 +1,7 @@
 """Files that a command writes: never over what it reads, and over what is there only if asked to."""
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -37,3 +38,18 @@ def check_output(path: Path | None, *, force: bool, inputs: Iterable[str | Path 
                 raise AxiswiseError(f"{path} is read by this command, so it cannot be written to. Choose another name.")
     if not force:
         raise AxiswiseError(f"{path} is there already. Choose another name, or add --force to replace it.")
+
+
+def check_drawing(what: str) -> None:
+    """Raises if what draws pages is not installed, before any work is done for them.
+
+    Arguments:
+        what: What needs it, for the message.
+
+    Example:
+        >>> check_drawing("The report")
+    """
+    if missing := [name for name in ("matplotlib", "pandas") if find_spec(name) is None]:
+        raise AxiswiseError(
+            f"{what} needs {' and '.join(missing)}. Install what it needs: pip install 'axiswise[report]'."
+        )

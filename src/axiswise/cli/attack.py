@@ -7,10 +7,10 @@ import typer
 from rich.console import Console
 
 from axiswise.cli._interruption import interrupted
-from axiswise.cli._outputs import Force, check_output
-from axiswise.cli._progress import Bars, Lines
+from axiswise.cli._outputs import Force, check_drawing, check_output
 from axiswise.cli.data import PathOption, named
 from axiswise.errors import AxiswiseError
+from axiswise.progress import shown_on
 
 if TYPE_CHECKING:  # they import PyTorch
     import numpy as np
@@ -41,6 +41,7 @@ def attack(
     force: Force = False,
 ) -> None:
     """Learn a small change of a dataset that makes VAEs entangle it, and judge it. The same command resumes."""
+    check_drawing("The page of an attack")
     from axiswise.attack import arms, judge, learning_for, table, to_choose_from, verdicts
     from axiswise.attack import attack as attacked
     from axiswise.attack.arms import OBJECTIVES
@@ -56,7 +57,7 @@ def attack(
             raise AxiswiseError(f"{option} must be at least 1. Got {value}.")
     names = [name.strip() for name in objectives.split(",") if name.strip()] or list(OBJECTIVES)
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    progress = Bars(console) if console.is_terminal else Lines(console.print)
+    progress = shown_on(console)
     original = named(dataset, path)
     how = learning_for(original, epsilon, steps=max(1, budget // 5))
     judged_by = arms(original, steps=budget, seeds=range(seeds), objectives=names)

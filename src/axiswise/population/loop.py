@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,29 +18,12 @@ from axiswise.population.program import Program
 from axiswise.records import Tensors
 from axiswise.shapes import Tensor
 
-__all__ = ["Loop", "Progress"]
+__all__ = ["Loop"]
 
 LONGEST_BLOCK = 100
 BLOCK_SECONDS = 0.5
 SAVE_SECONDS = 2.0
 SAVING_SHARE = 0.05  # of the time, at most, is spent on saving states
-
-
-@runtime_checkable
-class Progress(Protocol):
-    """Receives how far long work is; None shows nothing."""
-
-    def begin(self, title: str, total: int) -> None:
-        """Work of `total` units begins."""
-        ...
-
-    def advance(self, units: int) -> None:
-        """So many more units are done."""
-        ...
-
-    def end(self) -> None:
-        """The work is over."""
-        ...
 
 
 class Finished(NamedTuple):

@@ -24,10 +24,11 @@ from axiswise.population._cohort_training import CohortTraining, Ended
 from axiswise.population._folder import OtherCode, RunFolder
 from axiswise.population._trained import Trained
 from axiswise.population._validation import Validation, try_rule, validation_of
-from axiswise.population.loop import Finished, Progress
+from axiswise.population.loop import Finished
 from axiswise.population.member import Member
 from axiswise.population.population import Population
 from axiswise.population.program import Precision
+from axiswise.progress import Progress, shown
 from axiswise.records import address, versions
 from axiswise.records._fingerprint import without_source
 from axiswise.records._layout import RUN_FILE
@@ -86,7 +87,7 @@ def train(
     device: str | torch.device | None = None,
     dtype: torch.dtype = torch.float32,
     precision: Precision | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = True,
     on_history: Callable[[Entry], None] | None = None,
     retrain: bool = False,
     validation: FactorDataset | None = None,
@@ -115,7 +116,8 @@ def train(
         precision: On CUDA, the type of products: "fp32" is the type of the weights, "bf16" bfloat16 with sums, weights
             and everything else in float32. None is "bf16" where every member convolves, which changed no result
             beyond the noise of seeds (``results/precision``), and "fp32" elsewhere.
-        progress: Receives how far training is, in steps times members.
+        progress: Shows on standard error how far training is: a bar on a terminal and in notebooks, elsewhere a line
+            every ten seconds. False shows nothing; an object of your own receives it, in steps times members.
         on_history: Called with each entry of each member's history as it is made. What it or `progress` raises ends the
             training, once the state is saved.
         retrain: Whether to train again what is stored in `out` but cannot be used: what is damaged, and what was made
@@ -138,7 +140,7 @@ def train(
         >>> [trained.status for trained in population.trained]
         ['trained', 'trained', 'trained']
     """
-    members = list(members)
+    members, telling, progress = list(members), progress is True, shown(progress)
     _check(members, dataset)
     dataset = dataset.to(device_named(device)) if device is not None else dataset
     held_out = validation_of(validation, every, stop, dataset.device)
@@ -151,7 +153,7 @@ def train(
     folder = RunFolder(Path(out)) if out is not None else None
     if folder:
         check_storable(members)
-        if not (folder.path / RUN_FILE).exists():
+        if telling and not (folder.path / RUN_FILE).exists():
             _say_what_loading_needs(folder.path, members)
     run = (dataset.identity, type_name(dtype, precision), code_of_dataset(dataset) if folder else {})
     # Nothing is written into a folder that has all members, so that it may be read-only.

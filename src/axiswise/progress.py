@@ -1,30 +1,59 @@
-"""Progress for people: live bars on a terminal, plain lines elsewhere."""
+"""Progress for people: live bars on a terminal or in a notebook, plain lines elsewhere."""
 
 import time
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
+from rich import progress as rich
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+__all__ = ["Bars", "Lines", "Progress", "shown", "shown_on"]
 
 PLAIN_SECONDS = 10.0
 
 
+@runtime_checkable
+class Progress(Protocol):
+    """Receives how far long work is.
+
+    Example:
+        >>> isinstance(Lines(print), Progress)
+        True
+    """
+
+    def begin(self, title: str, total: int) -> None:
+        """Work of `total` units begins."""
+        ...
+
+    def advance(self, units: int) -> None:
+        """So many more units are done."""
+        ...
+
+    def end(self) -> None:
+        """The work is over."""
+        ...
+
+
 class Bars:
-    """A live bar with rate and time left."""
+    """A live bar with rate and time left.
+
+    Arguments:
+        console: Where it is drawn.
+    """
 
     def __init__(self, console: Console) -> None:
-        self._bars = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:3.0f} %  {task.fields[rate]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+        self._bars = rich.Progress(
+            rich.SpinnerColumn(),
+            rich.TextColumn("{task.description}"),
+            rich.BarColumn(),
+            rich.TextColumn("{task.percentage:3.0f} %  {task.fields[rate]}"),
+            rich.TimeElapsedColumn(),
+            rich.TextColumn("left"),
+            rich.TimeRemainingColumn(),
             console=console,
             transient=True,
         )
-        self._task: TaskID | None = None
+        self._task: rich.TaskID | None = None
         self._began = 0.0
 
     def begin(self, title: str, total: int) -> None:
@@ -49,7 +78,11 @@ class Bars:
 
 
 class Lines:
-    """A line every ten seconds, for logs."""
+    """A line every ten seconds, for logs.
+
+    Arguments:
+        log: Receives each line.
+    """
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log, self._title, self._total, self._done = log, "", 1, 0
@@ -75,8 +108,20 @@ class Lines:
 
 
 def shown_on(console: Console) -> Bars | Lines:
-    """How progress is shown on a console: bars on a terminal, lines elsewhere."""
-    return Bars(console) if console.is_terminal else Lines(console.print)
+    """How progress is shown on a console: bars on a terminal or in a notebook, lines elsewhere."""
+    return Bars(console) if console.is_terminal or console.is_jupyter else Lines(console.print)
+
+
+def shown(progress: bool | Progress | None) -> Progress | None:
+    """What a caller asks for: True shows progress on standard error, False and None do not.
+
+    Example:
+        >>> shown(False) is None, type(shown(Lines(print))).__name__
+        (True, 'Lines')
+    """
+    if progress is True:
+        return shown_on(Console(stderr=True, highlight=False, markup=False, soft_wrap=True))
+    return progress or None
 
 
 def rate_of(units: float | int, seconds: float) -> str:

@@ -284,6 +284,8 @@ class Erratum:
         place: Where it is printed: an equation, a sentence.
         printed: What is printed, in our words.
         right: What is right.
+        sure: How sure we are: "certain" is arithmetic or a proof, "our reading" an inference of what was meant, "open"
+            leaves more than one reading.
         counterexample: What shows it, with its numbers.
         test: The test that shows it, as file::name.
     """
@@ -291,6 +293,7 @@ class Erratum:
     place: str
     printed: str
     right: str
+    sure: Literal["certain", "our reading", "open"]
     counterexample: str
     test: str
 

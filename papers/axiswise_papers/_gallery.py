@@ -41,7 +41,7 @@ SURE = {
     "our reading": "the mathematics is certain; what was meant is our inference",
     "open": "more than one reading is left",
 }
-"""How sure an erratum may be: the words in brackets that what is right ends with, and what they mean."""
+"""How sure an erratum may be, and what that means."""
 Figures = Mapping[str, Callable[[Path], dict[str, bytes]]]
 """For each study of a paper, a function of its folder that draws its pictures, by file name."""
 
@@ -190,7 +190,7 @@ def errata(claims: Sequence[Claim]) -> str:
                     f"**{erratum.place}** (`{claim.id}`)",
                     "",
                     f"- Printed: {erratum.printed}",
-                    f"- We read: {erratum.right}",
+                    f"- We read: {erratum.right} ({erratum.sure})",
                     f"- Evidence: {erratum.counterexample}",
                     f"- Shown by: `{erratum.test}`",
                 ]
@@ -241,7 +241,13 @@ def _paper(paper: Paper, verdicts: Mapping[str, Any], results: Path, claims: Seq
     corrected = table(
         ["claim", "place", "printed", "we read", "evidence"],
         [
-            [element("code", claim.id), erratum.place, erratum.printed, erratum.right, erratum.counterexample]
+            [
+                element("code", claim.id),
+                erratum.place,
+                erratum.printed,
+                f"{erratum.right} ({erratum.sure})",
+                erratum.counterexample,
+            ]
             for claim, erratum in wrong
         ],
         "scroll prose",

@@ -20,7 +20,7 @@ from axiswise_papers._tables import rows_of
 from axiswise_papers._verify import read_ledger, select_claims, summary, verify, write
 from axiswise_papers.ledger import STUDIES as LEDGER_STUDIES
 
-WRONG = Erratum("eq 1", "minus", "plus", "1 + 1 = 2", "tests/papers/test_verify.py::test_verdicts")
+WRONG = Erratum("eq 1", "minus", "plus", "certain", "1 + 1 = 2", "tests/papers/test_verify.py::test_verdicts")
 
 
 def small(scale):

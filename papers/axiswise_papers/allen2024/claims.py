@@ -279,7 +279,8 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 "eq 4",
                 "“Σ = σ²M⁻¹ ≐ (I + W^⊤W/σ²)⁻¹ = R S R^⊤”",
-                "σ²RᵀS⁻¹R. It is diagonal in the same cases, so that “which requires R = I” stands (certain)",
+                "σ²RᵀS⁻¹R. It is diagonal in the same cases, so that “which requires R = I” stands",
+                "certain",
                 "on 400 points of six values the two differ by more than 1 in an entry",
                 f"{EXACT_TESTS}[allen.ppca]",
             ),
@@ -307,7 +308,8 @@ CLAIMS: tuple[Claim, ...] = (
                 "eqs 5 and 15",
                 "“− β/2 (‖e(x)‖² + tr Σ) − log|Σ| − d”, in the text that we have",
                 "−β/2 (‖e(x)‖² + tr Σ − log|Σ| − d), as the same paper's eq 16 has it. Braces below name parts of the "
-                "line, and the conversion to text may have moved the bracket (open)",
+                "line, and the conversion to text may have moved the bracket",
+                "open",
                 "linear decoder, β = 3: off by more than 0.1 nats; at β = 2, where the bracket would not matter, still "
                 "off, by the sign",
                 f"{EXACT_TESTS}[allen.detelbo]",
@@ -315,7 +317,8 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 "A.4, Bernoulli",
                 "“x^⊤ log s(d∘e(x))” for the log-likelihood",
-                "(1 − x)ᵀ log(1 − s) belongs to it: together xᵀθ − Σ log(1 + e^θ) (certain)",
+                "(1 − x)ᵀ log(1 − s) belongs to it: together xᵀθ − Σ log(1 + e^θ)",
+                "certain",
                 "five points of three pixels: off by more than 0.1 nats",
                 f"{EXACT_TESTS}[allen.detelbo]",
             ),
@@ -380,7 +383,8 @@ CLAIMS: tuple[Claim, ...] = (
                 "Theorem 2, its proof",
                 "“varying a single latent factor z_i, hence all other probability factors remain constant”",
                 "p(z_j) does; ‖∂x/∂z_j‖⁻¹p(z_j), the factor of eqs 12 and 13, does if s_j depends on z_j alone, which "
-                "orthogonal columns do not give. That the density is the product of these factors stands (certain)",
+                "orthogonal columns do not give. That the density is the product of these factors stands",
+                "certain",
                 "e^{z₁}(cos a(z₂), sin a(z₂)): columns orthogonal, ∂ log s₂ / ∂z₁ = 1",
                 f"{EXACT_TESTS}[allen.thm2]",
             ),
@@ -421,7 +425,8 @@ CLAIMS: tuple[Claim, ...] = (
                 "“Since the argument holds for any exponential family likelihood”",
                 "for pixels that are means of κ Bernoulli draws, as the paper takes them, it holds at β = 1/κ with "
                 "whole κ; for β > 1, “fewer observations” than one, no law on [0, 1] has the variance βm(1 − m). "
-                "Gaussian likelihoods: as printed (certain)",
+                "Gaussian likelihoods: as printed",
+                "certain",
                 "binomial coefficients of κ = 1/3 are negative; the largest variance of a law on [0, 1] of mean m is "
                 "m(1 − m), by a linear program",
                 f"{EXACT_TESTS}[allen.thm3]",
@@ -477,7 +482,8 @@ CLAIMS: tuple[Claim, ...] = (
                 "Theorem 4",
                 "“maximised w.r.t. eigenvectors V_H of H iff V_H = I”, at a given Σ",
                 "at the signed permutations that sort the eigenvalues of H as those of Σ: H is diagonal there, as the "
-                "theorem says, but not every diagonal H is best, and V_H = I can lose (certain)",
+                "theorem says, but not every diagonal H is best, and V_H = I can lose",
+                "certain",
                 "T = (−5, −½, −2), Σ = (0.9, 0.2, 0.5): V = I gives −5.6, sorting −2.45",
                 f"{EXACT_TESTS}[allen.thm45]",
             ),
@@ -485,7 +491,8 @@ CLAIMS: tuple[Claim, ...] = (
                 "eq 18, last equality",
                 "“tr(T²)^½ tr(Σ²)^½ = T ⊙ Σ”",
                 "the left side is positive, the right negative, unless H = 0; the rearrangement inequality proves what "
-                "is left of Theorem 4 (certain)",
+                "is left of Theorem 4",
+                "certain",
                 "100 random T and Σ",
                 f"{EXACT_TESTS}[allen.thm45]",
             ),
@@ -493,7 +500,8 @@ CLAIMS: tuple[Claim, ...] = (
                 "Theorem 5",
                 "“maximised w.r.t the eigenvectors V_H … of H iff V_H = I”",
                 "V_H = I as H diagonal, in the sense of “up to trivial transformations (axis permutation and sign)”, "
-                "which the paper writes after eq 4: then it holds as printed (our reading)",
+                "which the paper writes after eq 4: then it holds as printed",
+                "our reading",
                 "all 48 signed permutations of three latents",
                 f"{EXACT_TESTS}[allen.thm45]",
             ),
@@ -517,7 +525,8 @@ CLAIMS: tuple[Claim, ...] = (
                 "eq 14",
                 "“Omitting factors that do not affect optimisation”, “−S²(I + S²/β)⁻¹”",
                 "−β Σ log(1 + s_i²/β), as eq 19 has it: tr Σ and log|Σ| at the best Σ depend on S, too. It falls with "
-                "S as well, so that what follows stands (certain)",
+                "S as well, so that what follows stands",
+                "certain",
                 "s = (0.1, 1, 6): off by more than 0.5 nats at β = ½ and 2",
                 f"{EXACT_TESTS}[allen.plateau]",
             ),

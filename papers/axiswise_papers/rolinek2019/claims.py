@@ -348,7 +348,8 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 place="eq 7",
                 printed="“P^⊤ I_{d×n} I_{n×d} P = P_d^⊤ P_d”, with I_{d×n} ∈ R^{d×n}",
-                right="I_{n×d} I_{d×n}, n × n with d ones: then the whole is P_d^⊤ P_d, as printed (certain)",
+                right="I_{n×d} I_{d×n}, n × n with d ones: then the whole is P_d^⊤ P_d, as printed",
+                sure="certain",
                 counterexample="the printed product is the d × d identity, which does not fit between n × n matrices",
                 test=f"{TESTS}::test_equation_7_does_not_fit_together",
             ),
@@ -364,14 +365,16 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 place="eq S60",
                 printed="“ELBO = D_KL(q_U(z|xⁱ) ‖ p_U(z|xⁱ)) + log p_U(xⁱ)”",
-                right="log p − D_KL; the proof, that both terms are invariant, does not depend on the sign (certain)",
+                right="log p − D_KL; the proof, that both terms are invariant, does not depend on the sign",
+                sure="certain",
                 counterexample="a VAE in mid-training: the printed sum is off by more than 0.01 nats at every point",
                 test=f"{TESTS}::test_equation_s60_has_the_wrong_sign",
             ),
             Erratum(
                 place="Proposition 3",
                 printed="“the value of the ELBO objective (1) does not depend on the choice of U”",
-                right="a reference: the ELBO is (2), and (1) the likelihood (certain)",
+                right="a reference: the ELBO is (2), and (1) the likelihood",
+                sure="certain",
                 counterexample="the two differ by the same divergence",
                 test=f"{TESTS}::test_equation_s60_has_the_wrong_sign",
             ),
@@ -432,8 +435,9 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“≥ 2·√(50·3)·e^{−C}”, “≈ 52.4e^{−C}”",
                 right=(
                     "times e^{−C/2}: with (23), Σ −log σ_j² = C, the product σ_x σ_y is e^{−C/2}. Both bounds change "
-                    "alike, and their comparison stands (certain)"
+                    "alike, and their comparison stands"
                 ),
+                sure="certain",
                 counterexample="at C = 1.7 the bound of M1 is 10.47; the printed one is 4.47, below the optimum 9.90",
                 test=f"{TESTS}::test_equation_25_halves_the_budget",
             ),
@@ -452,8 +456,9 @@ CLAIMS: tuple[Claim, ...] = (
                 right=(
                     "V_i is unique, up to signs and order, for “d distinct nonzero singular values”, which Proposition "
                     "1 assumes and Suppl. 9.2 discusses; eq 29 does not say what becomes of passive latents, whose "
-                    "values are zero. We leave them out, and report the gap (open)"
+                    "values are zero. We leave them out, and report the gap"
                 ),
+                sure="open",
                 counterexample="two dead latents lift a Jacobian of orthogonal columns from 0 to 1.05",
                 test=f"{TESTS}::test_dead_latents_lift_the_distance",
             ),
@@ -475,8 +480,9 @@ CLAIMS: tuple[Claim, ...] = (
                 right=(
                     "how they were drawn is not printed; we infer matrices with entries uniform in 0 … 1, which give "
                     "these numbers. They lean to the diagonal, so that chance is lower: .55, .55, 1.63, 1.91 for "
-                    "rotations drawn uniformly (our reading)"
+                    "rotations drawn uniformly"
                 ),
+                sure="our reading",
                 counterexample="iid U[0, 1] matrices give .80, .89, 1.86, 2.11, all more than .15 above uniform ones",
                 test=f"{TESTS}::test_random_decoders_are_uniform_matrices",
             ),
@@ -494,8 +500,9 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“a number between 0 and 1”; M_i is “ensuring the summands fall into the interval (0, 1)”",
                 right=(
                     "nearly so: A can be negative, and an accuracy several times the constant one. With A clipped at "
-                    "0 and (accuracy − constant) / (1 − constant) it is; we compare that with Table 2 (certain)"
+                    "0 and (accuracy − constant) / (1 − constant) it is; we compare that with Table 2"
                 ),
+                sure="certain",
                 counterexample="a perfect code of a square scores 1.10, one of a factor with three levels 2",
                 test=f"{TESTS}::test_the_printed_score_exceeds_one",
             ),

@@ -307,8 +307,9 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“Also, data log-likelihood is monotonically decreasing with β (not shown).”",
                 right=(
                     "it is from β = 1 on; below 1 it rises, since at 1 the decoder is the truth. Which β were looked "
-                    "at is not printed; section III only calls the fall “reasonable to expect” (certain)"
+                    "at is not printed; section III only calls the fall “reasonable to expect”"
                 ),
+                sure="certain",
                 counterexample="on Figure 1's data it is lower at β = 0.1 than at 1, by 0.062 nats",
                 test=f"{TESTS}::test_the_log_likelihood_rises_up_to_one",
             ),
@@ -331,8 +332,9 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“In this case, β = 1, or the original VAE is best at learning the true latent variables.”",
                 right=(
                     "MIE is least at 1, as the section shows. TIE, by which we judge how well true latent variables "
-                    "are learned, is least at 1 if the decoder is the true one (our reading)"
+                    "are learned, is least at 1 if the decoder is the true one"
                 ),
+                sure="our reading",
                 counterexample="Figure 1's data: TIE is least at β = 10.13 if D = ½ A, at 3.03 if D = 2 A",
                 test=f"{TESTS}::test_a_frozen_decoder_must_be_the_true_one",
             ),
@@ -348,21 +350,24 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 place="eq 38",
                 printed="“(up to constants)” E log p(x|z) = −(Dμ + b − x)² − tr DᵀDΣ",
-                right="half of that, as in eq 40, unless “constants” is meant to cover the factor (our reading)",
+                right="half of that, as in eq 40, unless “constants” is meant to cover the factor",
+                sure="our reading",
                 counterexample="the factor is 2 at random parameters, additive constants left out",
                 test=f"{TESTS}::test_equation_38_lacks_a_half",
             ),
             Erratum(
                 place="eq 47",
                 printed="“W^σ C (W^σ)^⊤” in the exponent",
-                right="Σ, the covariance of the data, as in eq 23; nothing defines C (our reading)",
+                right="Σ, the covariance of the data, as in eq 23; nothing defines C",
+                sure="our reading",
                 counterexample="with Σ it is the derivative of eq 21, with I it is not",
                 test=f"{TESTS}::test_equation_47_means_the_covariance",
             ),
             Erratum(
                 place="appendix B-D, eqs 58 and 59; eq 61",
                 printed="“the model posterior, p_θ(x|z)”, with covariance (DDᵀ + I_N)⁻¹; p_θ(x|z) in MIE",
-                right="p_θ(z|x) with covariance (DᵀD + I_k)⁻¹, as eq 24 has it (certain)",
+                right="p_θ(z|x) with covariance (DᵀD + I_k)⁻¹, as eq 24 has it",
+                sure="certain",
                 counterexample="the printed mean (DDᵀ + I_N)⁻¹Dᵀ multiplies an N × N with a k × N matrix",
                 test=f"{TESTS}::test_equation_59_does_not_fit_together",
             ),
@@ -371,8 +376,9 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“As an example, we numerically solve eq. (23)”",
                 right=(
                     "a caution for whoever repeats it: eq 23 holds at any subset of eigenvectors, of which one choice "
-                    "is the optimum. How it was chosen is not printed (certain)"
+                    "is the optimum. How it was chosen is not printed"
                 ),
+                sure="certain",
                 counterexample="four choices of eigenvectors satisfy eq 23 to 1e-13, one is the maximum",
                 test=f"{TESTS}::test_equation_23_has_other_roots",
             ),
@@ -395,9 +401,9 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“the inference error is not monotonically decreasing and has a minimum at some β”",
                 right=(
                     "it has, with the leading sign right. TIE depends on names and signs of the latents, which the "
-                    "objective does not see: of four branches one falls throughout, and which is drawn is not printed "
-                    "(certain)"
+                    "objective does not see: of four branches one falls throughout, and which is drawn is not printed"
                 ),
+                sure="certain",
                 counterexample="at β = 1: 19.2 to 112 nats, all at the same objective",
                 test=f"{TESTS}::test_tie_has_branches",
             ),

@@ -425,8 +425,9 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“the solution to (6, 7) fulfils”, with the divergence as the only constraint",
                 right=(
                     "with the constraints of the supplement, diag(Z^⊤Z) = 1 and “we fully fix the matrix X̂”, which the "
-                    "theorem leaves out (certain)"
+                    "theorem leaves out"
                 ),
+                sure="certain",
                 counterexample="Σ → 0 costs nothing: a thousandth of a decoder has 1e-6 of its loss, at equal KL",
                 test=f"{TESTS}::test_without_fixed_reconstructions_the_least_noise_is_none",
             ),
@@ -435,8 +436,9 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“c = √(Σ_i x_i²)”",
                 right=(
                     "c = √(n / Σ_i x_i²): then the means have “unit standard deviation”, which the lemma is for. With "
-                    "the whole divergence E μ² + E σ² = 1 (certain)"
+                    "the whole divergence E μ² + E σ² = 1"
                 ),
+                sure="certain",
                 counterexample="forty normal values times 3: the printed c costs more than the right one by over a nat",
                 test=f"{TESTS}::test_lemma_1_is_upside_down",
             ),
@@ -445,15 +447,17 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“U* = V_X^⊤”, “M_PCA = V_X^⊤ Σ_X² P”",
                 right=(
                     "U* = V_X, whose columns are the eigenvectors, since M_D = UΣV^⊤ multiplies columns z. The "
-                    "supplement has data in rows, X̂ = ZΣU, and there V_X^⊤ is right (our reading)"
+                    "supplement has data in rows, X̂ = ZΣU, and there V_X^⊤ is right"
                 ),
+                sure="our reading",
                 counterexample="variances 4, 1, 0.25 turned at random: V_Xᵀ for U costs over 1 % more than the bound",
                 test=f"{TESTS}::test_theorem_1_transposes_its_directions",
             ),
             Erratum(
                 place="eq 3",
                 printed="“E_q log p(x|z) + D_KL(q(z|x) ‖ p(z))” for the evidence lower bound",
-                right="E log p(x|z) − KL(q ‖ p); the loss (4), which is its negative, has the right sign (certain)",
+                right="E log p(x|z) − KL(q ‖ p); the loss (4), which is its negative, has the right sign",
+                sure="certain",
                 counterexample="probabilistic PCA: the printed sum exceeds log p(x), which a lower bound cannot",
                 test=f"{TESTS}::test_equation_3_has_the_wrong_sign",
             ),
@@ -506,7 +510,8 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 place="appendix B.1, normalisation",
                 printed="“x′_norm = x − 2ReLu(x − 1) + 2ReLu(−x)”",
-                right="x′ for x on the right; the conversion to text may have lost the primes (our reading)",
+                right="x′ for x on the right; the conversion to text may have lost the primes",
+                sure="our reading",
                 counterexample="of images in 0 … 1 the printed formula gives x itself: no change at all",
                 test=f"{TESTS}::test_the_printed_reflection_undoes_the_change",
             ),
@@ -592,8 +597,9 @@ CLAIMS: tuple[Claim, ...] = (
                 printed="“The modification leads to a significant drop in all variational methods.”",
                 right=(
                     "read as a statement of statistics, in all but FactorVAE on dSprites, by the printed means and "
-                    "deviations of ten seeds; that one drops, too, but within its spread (our reading)"
+                    "deviations of ten seeds; that one drops, too, but within its spread"
                 ),
+                sure="our reading",
                 counterexample=".27 ± .11 against .20 ± .12: Welch's p = .19, interval −.04 … .18",
                 test=f"{TESTS}::test_one_printed_drop_is_not_significant",
             ),

@@ -75,7 +75,7 @@ class CohortTraining:
     @property
     def live(self) -> list[int]:
         """The rows of the stack that are still in training."""
-        return [row for row, member in enumerate(self.stack.members) if member.address not in self.stopped]
+        return [row for row, address in enumerate(self._addresses) if address not in self.stopped]
 
     @property
     def units(self) -> int:
@@ -105,8 +105,7 @@ class CohortTraining:
                 evaluated, stopping = self.live, self._evaluate()
                 if stopping:
                     on_end(self._ended(stopping))
-                    addresses = [self.stack.members[row].address for row in stopping]
-                    self.stopped |= dict.fromkeys(addresses, self.loop.step)
+                    self.stopped |= dict.fromkeys((self._addresses[row] for row in stopping), self.loop.step)
                 try:
                     if on_evaluation:
                         on_evaluation(evaluated, stopping)
@@ -128,7 +127,7 @@ class CohortTraining:
         arrays, about = self.loop.state()
         if self.validation:
             arrays |= {f"validation/{name}": stack for name, stack in self._validation().items()}
-            about |= {"stack": [member.address for member in self.stack.members], "stopped": self.stopped}
+            about |= {"stack": self._addresses, "stopped": self.stopped}
             about |= {"share": self._share, "divided": self._divided}
         return Tensors(arrays, about)
 
@@ -139,8 +138,8 @@ class CohortTraining:
             saved: The state.
             source: Where it was stored, for the error's message.
         """
-        stack = saved.about.get("stack", [member.address for member in self.stack.members])
-        if len(stack) < len(self.stack.members):
+        stack = saved.about.get("stack", self._addresses)
+        if len(stack) < len(self._addresses):
             self._make(tuple(member for member in self.cohort.members if member.address in stack))
         self.loop.resume(saved, source)
         self.stopped = dict(saved.about.get("stopped", {}))
@@ -157,6 +156,7 @@ class CohortTraining:
     def _make(self, members: tuple[Member, ...]) -> None:
         """Makes the program of some members, before its first step."""
         self.stack = replace(self.cohort, members=members)
+        self._addresses = [member.address for member in members]  # making one takes a while
         self.loop = cohort_loop(self.stack, self._dataset, self._dtype)
         held_out = self.validation and self.validation.dataset
         self._terms_now = evaluation(self.stack, held_out, self._dtype) if held_out else None
@@ -168,8 +168,7 @@ class CohortTraining:
         arrays = {name: _rows(name, array, rows) for name, array in saved.arrays.items()}
         del self.loop, self._terms_now  # the larger stack is freed before the smaller one is made
         self._make(members)
-        about = {**saved.about, "stack": [member.address for member in members]}
-        self.resume(Tensors(arrays, about))
+        self.resume(Tensors(arrays, {**saved.about, "stack": self._addresses}))
 
     def _is_due(self) -> bool:
         """Whether an evaluation comes next. A state may be saved before or after it."""

@@ -127,6 +127,7 @@ for model in population:
 """
 
 
+@pytest.mark.slow
 def test_killed_resumed_loaded_elsewhere_and_exported_they_are_the_same(parts, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(EXAMPLES), *sys.path])}
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -185,6 +186,7 @@ def test_on_cuda_a_cohort_of_32_trains_as_on_the_cpu(parts):
             assert (weight - two.weights[name].cpu()).abs().max() < 1e-8
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(tmp_path, monkeypatch):
     """From import to export, in a fresh kernel."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as in all tests, which run beside it

@@ -167,7 +167,12 @@ def test_state_dicts_give_the_same_bits_in_fresh_modules(kind, tmp_path):
         assert torch.equal(learned["log_scale"], trained.weights["likelihood.log_scale"])
 
 
-@pytest.mark.parametrize("kind", ["linear", "mlp", "full", "deterministic", "own", "conv64"])
+SLOW = pytest.mark.slow  # each program is traced anew
+
+
+@pytest.mark.parametrize(
+    "kind", ["mlp", "own", *(pytest.param(kind, marks=SLOW) for kind in ("linear", "full", "deterministic", "conv64"))]
+)
 def test_onnx_runtime_computes_what_the_member_computes(kind, exported):
     folder, model = exported(kind, "onnx"), MODELS[kind]()
     encoder, decoder = (onnxruntime.InferenceSession(folder / f"{name}.onnx") for name in ("encoder", "decoder"))
@@ -182,7 +187,7 @@ def test_onnx_runtime_computes_what_the_member_computes(kind, exported):
         onnx.checker.check_model(onnx.load(folder / f"{name}.onnx"), full_check=True)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [kind if kind == "own" else pytest.param(kind, marks=SLOW) for kind in MODELS])
 def test_torch_export_computes_what_the_member_computes(kind, exported):
     folder, model = exported(kind, "torch-export"), MODELS[kind]()
     encoder, decoder = (torch.export.load(folder / f"{name}.pt2").module() for name in ("encoder", "decoder"))
@@ -229,7 +234,9 @@ def test_a_model_without_a_decoder_is_its_encoder_alone(to, tmp_path):
 
 
 @pytest.mark.parametrize("to", ["state-dict", "onnx", "torch-export"])
-@pytest.mark.parametrize("kind", ["conv64", "full", "deterministic"])
+@pytest.mark.parametrize(
+    "kind", ["mlp", *(pytest.param(kind, marks=SLOW) for kind in ("conv64", "full", "deterministic"))]
+)
 def test_the_code_of_the_model_card_runs(kind, to, exported, monkeypatch):
     folder = exported(kind, to)
     monkeypatch.chdir(folder)

@@ -80,13 +80,14 @@ def test_terms_are_means_over_the_set_by_networks_in_evaluation_mode(kind, batch
     order = permutation(0, "validation", len(held_out))
     batches = order.tensor_split(-(-len(held_out) // batch)) if batch else [order]
     for position, member in enumerate(members):
-        (encoder, decoder), found = population.member(position), population.trained[position].validation
+        model = population[position]
+        found = model.validation
         reconstruction, kl = [], []
         for number, rows in enumerate(batches):
             x = held_out.x(rows).double()
-            q = encoder(x)
+            q = model.encode(x)
             noise = normal(member.seed, "validation noise", number, (len(rows), 2), dtype=torch.float64)
-            decoded = decoder(q.mean + torch.exp(q.log_variance / 2) * noise)
+            decoded = model.decode(q.mean + torch.exp(q.log_variance / 2) * noise)
             reconstruction.append(-torch.distributions.Normal(decoded, 1.0).log_prob(x).sum(1))
             posterior = torch.distributions.Normal(q.mean, torch.exp(q.log_variance / 2))
             kl.append(torch.distributions.kl_divergence(posterior, torch.distributions.Normal(0.0, 1.0)).sum(1))

@@ -41,6 +41,9 @@ def verify(
     train: Annotated[
         bool, typer.Option("--train/--no-train", help="Whether to train, or only judge the committed results again.")
     ] = True,
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Train again what is damaged or was made by other code.")
+    ] = False,
     seeds_from: Annotated[
         int, typer.Option(min=0, help="Repeat everything with other seeds: this is added to every training seed.")
     ] = 0,
@@ -72,7 +75,12 @@ def verify(
     console = Console(highlight=False, soft_wrap=True)
     folder = out or Path("runs") / (f"verify-{scale}" + (f"-seeds-{seeds_from}" if seeds_from else ""))
     settings = {"device": device, "workers": workers, "results": results if results.is_dir() else None}
-    settings |= {"train": train, "seeds_from": seeds_from, "ledger": verification.read_ledger(results)}
+    settings |= {
+        "train": train,
+        "retrain": retrain,
+        "seeds_from": seeds_from,
+        "ledger": verification.read_ledger(results),
+    }
     finished = []
     try:
         for each in verification.verify(

@@ -98,6 +98,7 @@ def verify(
     workers: int | None = None,
     results: str | Path | None = None,
     train: bool = True,
+    retrain: bool = False,
     seeds_from: int = 0,
     ledger: Mapping[str, Verdict] | None = None,
     progress: Progress | None = None,
@@ -116,6 +117,7 @@ def verify(
         workers: Processes, as for `engines.run_study`.
         results: Folder of committed results, for claims that were run on a GPU.
         train: Whether to train at all; if not, committed results judge every trained claim.
+        retrain: Whether to train again what is damaged or was made by other code, as for `engines.run_study`.
         seeds_from: Added to every training seed, to repeat all with others. Data stay as they are, and with them the
             members that attacks were made with (seeds 300 … 315 on small sprites, from 1,000 on elsewhere).
         ledger: Verdicts that are known: a claim that falls short of what is expected of it, but not of these, is
@@ -132,7 +134,7 @@ def verify(
     parts = (part for claim in claims for part in claim.trained)
     for name in dict.fromkeys(part.study for part in parts if runs_here(part)):
         log(f"study {name}")
-        settings = {"name": name, "device": device, "workers": workers, "seeds_from": seeds_from}
+        settings = {"name": name, "device": device, "workers": workers, "seeds_from": seeds_from, "retrain": retrain}
         try:
             run_study(studies[name], scale, out / name, **settings, progress=progress, log=log)
         except StudyIncomplete as error:

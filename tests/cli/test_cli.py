@@ -79,8 +79,8 @@ def test_the_command_line_is_frozen():
         "status": ["--force", "--json", "folder"],
         "theory": ["--betas", "--dimension", "--force", "--json", "--latents", "--mixing", "--noise", "--out"],
         "verify": [
-            *("--device", "--force", "--json", "--long", "--out", "--publish", "--results", "--scale"),
-            *("--seeds-from", "--train", "--workers", "claims"),
+            *("--device", "--force", "--json", "--long", "--out", "--publish", "--results", "--retrain"),
+            *("--scale", "--seeds-from", "--train", "--workers", "claims"),
         ],
     }
 

@@ -147,6 +147,20 @@ def test_seeds_may_be_others_and_nothing_else(tmp_path):
     assert seeds == [{0, 1, 2}, {1000, 1001, 1002}]
 
 
+def test_what_is_damaged_is_trained_again_if_asked_for(tmp_path):
+    part = claim(trained=(Training("p.small", judge),))
+    only([part], tmp_path)
+    path = next(tmp_path.rglob("members/*.safetensors"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    next(tmp_path.rglob("records.jsonl")).unlink()  # of what is measured already, weights are not read
+    (judged,) = only([part], tmp_path)
+    assert "is damaged" in judged.notes[0]
+    (judged,) = only([part], tmp_path, retrain=True)
+    assert judged.notes == ()
+    assert path.read_bytes()[-64:] == whole[-64:]
+
+
 @pytest.mark.parametrize("name", LEDGER_STUDIES)
 def test_every_study_takes_other_seeds(name):
     usual, other = LEDGER_STUDIES[name]("default"), with_seeds_from(LEDGER_STUDIES[name]("default"), 10_000)

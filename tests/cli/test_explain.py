@@ -87,7 +87,7 @@ def test_it_writes_a_page(folder):
     )
     assert "page: deep/page.html" in output
     assert "β is unknown" in output
-    assert "The likelihood is unknown" in output
+    assert "The likelihood is a guess" in output
     assert " carries most about shape (" in output
     page = (folder / "deep" / "page.html").read_text()
     assert "Does one latent stand for each factor?" in page

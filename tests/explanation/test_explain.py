@@ -142,7 +142,8 @@ def test_exact_numbers_of_a_linear_model():
     share = math.sqrt(2) * abs(gram[0, 1]) / np.linalg.norm(gram)
     assert found["columns"].value.estimate == pytest.approx(share, abs=1e-12)
     assert found["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
-    assert "β = 1; β = 1 was given" in found["law"].sentence
+    assert "implies at β = 1, to within 0.0 %" in found["law"].sentence
+    assert found["law"].sentence.endswith(" They fit best at β = 1.")
     values = np.linalg.svd(columns.numpy(), compute_uv=False)
     assert found.arrays["singular values"] == pytest.approx(np.tile(values, (FEW, 1)), abs=1e-12)
     # One posterior variance for all points: the effect is the length of the column times the spread of samples.
@@ -166,7 +167,7 @@ def test_the_beta_that_fits_best_is_found(beta):
     expected = np.mean([abs(math.log(v * (1 + length**2))) for v, length in zip(noise, lengths, strict=True)])
     assert found["law"].value.estimate == pytest.approx(expected, abs=1e-12)
     assert f"fit best at β = {beta:.3g}" in found["law"].sentence
-    assert any(f"best at β = {beta:.3g}, not at the 1 given" in limit for limit in found.limits)
+    assert any(f"best at β = {beta:.3g}, not at β = 1." in limit for limit in found.limits)
     right = explain(encode, decode, x, likelihood=Gaussian(), beta=beta)
     assert right["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
     unknown = explain(encode, decode, x, likelihood=Gaussian(), beta=None)
@@ -296,7 +297,7 @@ def test_codes_without_noise():
     assert found["orthogonality"].value.estimate == pytest.approx(0.0, abs=1e-7)
     assert "overlap" not in found.baselines
     assert any(limit.startswith("The encoder gives codes without noise") for limit in found.limits)
-    assert any(limit.startswith("The likelihood is unknown: Gaussian pixels of scale") for limit in found.limits)
+    assert any(limit.startswith("The likelihood is a guess: Gaussian pixels.") for limit in found.limits)
 
 
 def test_one_active_latent_and_none():

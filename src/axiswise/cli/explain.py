@@ -27,7 +27,7 @@ def explain(
         str | None, typer.Option(help="What generated them, (n, k): in any of these formats, or .csv or .parquet.")
     ] = None,
     likelihood: Annotated[
-        str | None, typer.Option(help="bernoulli, or gaussian:SCALE (gaussian:0.1); unknown if not given.")
+        str | None, typer.Option(help="bernoulli, or gaussian:SCALE (gaussian:0.1); guessed if not given.")
     ] = None,
     beta: Annotated[str, typer.Option(help="Weight of the divergence in training, or unknown.")] = "1",
     points: Annotated[int, typer.Option(help="How many observations to use at most.")] = 1000,

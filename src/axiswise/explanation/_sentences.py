@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from axiswise.distributions import Bernoulli, Gaussian
-from axiswise.explanation._observation import KL_ABOVE, NAMED, STEP, Observed
+from axiswise.explanation._observation import KL_ABOVE, NAMED, STEP, Guess, Observed
 from axiswise.explanation._quantities import (
     Activity,
     Aggregate,
@@ -27,6 +27,7 @@ from axiswise.records import Finding
 FEW = 50  # points below which intervals and threshold decisions are weak
 GAP = 0.01  # of the largest singular value, below which neighbours are hard to tell apart
 CLOSE, ROUGH = 0.1, 0.4  # mean |log(σ² / law)| below which variances are, or are roughly, those of the law
+LARGE = math.log(3.0)  # mean |log| of ratios from which they are factors in sentences, not percent
 APART = 0.95  # of the largest information, above which encodings hardly overlap
 
 ROLINEK = "Rolinek, Zietlow and Martius, Variational autoencoders pursue PCA directions (by accident), CVPR 2019, {}"
@@ -39,6 +40,33 @@ RANDOM_MODEL = (
     "The model draws random numbers of its own even in evaluation mode: its numbers hold for one draw. "
     "Return means and log-variances from the encoder, and E[x | z] from the decoder."
 )
+
+GUESSED: dict[Guess, str] = {
+    "Bernoulli": (
+        "Bernoulli pixels, since observations and reconstructions lie in 0 … 1. A Gaussian likelihood behind a sigmoid "
+        "looks the same."
+    ),
+    "logits": (
+        "Bernoulli pixels whose logits `decode` returns, since observations lie in 0 … 1, and its output fits them "
+        "better through a sigmoid. Let it return probabilities instead."
+    ),
+    "Gaussian": (
+        "Gaussian pixels. Their scale is unknown, so that only how the encoder's variances vary can be tested, not "
+        "their level."
+    ),
+}
+"""Why a likelihood was guessed, and what that leaves open."""
+IF: dict[Guess, str] = {
+    "Bernoulli": "pixels are Bernoulli, a guess from values in 0 … 1",
+    "logits": "the output of `decode` is logits of Bernoulli pixels, a guess from its range",
+    "Gaussian": "pixels are Gaussian, a guess",
+}
+WERE: dict[Guess, str] = {
+    "Bernoulli": "pixels Bernoulli, which values in 0 … 1 suggest",
+    "logits": "pixels Bernoulli and the output of `decode` their logits, which its range suggests",
+    "Gaussian": "pixels Gaussian",
+}
+FROM_LOGITS = " This takes the output of `decode` for logits, which is a guess."
 
 
 class Written(NamedTuple):
@@ -71,6 +99,12 @@ def write_findings(
         _scores(observed, quantities.scores, factor_names),
     )
     findings = tuple(one.finding for one in written if one.finding is not None)
+    if observed.guess == "logits":
+        decoded = ("orthogonality", "columns", "local directions", "effects")  # the law has its own words for it
+        findings = tuple(
+            one._replace(sentence=one.sentence + FROM_LOGITS) if one.name in decoded and one.value is not None else one
+            for one in findings
+        )
     return findings, tuple(limit for one in written for limit in one.limits)
 
 
@@ -97,10 +131,10 @@ def observation_limits(observed: Observed) -> list[str]:
             f"{len(observed.x)} points are few: which latents count as active, and every interval, may change with "
             "more."
         )
-    if observed.assumed_scale is not None:
+    if observed.guess is not None:
         limits.append(
-            f"The likelihood is unknown: Gaussian pixels of scale {observed.assumed_scale:.3g}, the model's own error, "
-            "were assumed. Whether the level of the encoder's variances is right cannot be tested, only how they vary."
+            f"The likelihood is a guess: {GUESSED[observed.guess]} Pass likelihood=Bernoulli() or "
+            "likelihood=Gaussian(scale), whichever the model was trained with."
         )
     if observed.not_differentiable is not None:
         reason = (
@@ -118,8 +152,8 @@ def observation_limits(observed: Observed) -> list[str]:
 def likelihood_name(observed: Observed) -> str:
     """What the likelihood is called."""
     likelihood = observed.likelihood
-    if observed.assumed_scale is not None:
-        return f"unknown (Gaussian({observed.assumed_scale:.3g}) assumed)"
+    if observed.guess is not None:
+        return f"unknown ({type(likelihood).__name__} guessed{', of logits' if observed.guess == 'logits' else ''})"
     return f"Gaussian({likelihood.scale:g})" if isinstance(likelihood, Gaussian) else type(likelihood).__name__
 
 
@@ -226,21 +260,56 @@ def _law(observed: Observed, found: Law | Undefined, beta: float | int | None) -
     if isinstance(found, Undefined):
         sentence, limits = _undefined_law(found)
         return Written(finding(sentence, value=None), limits)
-    deviation = found.interval.estimate
-    size = math.expm1(deviation)
-    if deviation < ROUGH:
-        how = f"are {'' if deviation < CLOSE else 'roughly '}those"
-        by = f", to within {_percent(size, 1)} on average"
+    own, *rotated = _deviations([found.interval.estimate, *(one.value for one in found.baselines)])
+    implied = f"that the decoder's slope implies at {_law_taken_at(observed, beta)}"
+    within = f", to within {own} on average" + "".join(f"; rotated at random, to within {one}" for one in rotated)
+    apart = f"by {own} on average" + "".join(f"; rotated at random, by {one}" for one in rotated)
+    low, high = found.interval.low, found.interval.high
+    if high < ROUGH:
+        on = "On" if observed.guess is None else f"If {IF[observed.guess]}, then on"
+        how = "are" if high < CLOSE else "are roughly"
+        sentence = f"{on} active latents the encoder's variances {how} those {implied}{within}."
+    elif observed.guess is not None:
+        sentence = (
+            f"Not tested, because the likelihood is a guess. Were {WERE[observed.guess]}, then on active latents the "
+            f"encoder's variances would differ from those {implied}, {apart}."
+        )
+    elif low > ROUGH:
+        sentence = f"On active latents the encoder's variances are not those {implied}: they differ {apart}."
     else:
-        how, by = "are not those", f": they differ {1 + size:.2g}-fold on average"
-    versus = "".join(f"; rotated at random, by {_percent(math.expm1(one.value))}" for one in found.baselines)
-    given = "" if beta is None else f"; β = {found.beta:g} was given"
-    sentence = (
-        f"On active latents the encoder's variances {how} that the decoder's slope implies{by}{versus}. They fit "
-        f"best at β = {found.best_beta:.3g}{given}."
-    )
+        sentence = (
+            f"On active latents the encoder's variances are not shown to be those {implied}, nor to be others: they "
+            f"differ {apart}, and the interval holds {_deviations([ROUGH])[0]}."
+        )
+    sentence += f" {_best_fit(observed, found, beta)}"
     limits = _law_limits(observed, found.best_beta, beta)
     return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
+
+
+def _law_taken_at(observed: Observed, beta: float | int | None) -> str:
+    if observed.guess == "Gaussian":
+        return "the scale of pixels that fits best"
+    return "the β that fits best" if beta is None else f"β = {beta:g}"
+
+
+def _best_fit(observed: Observed, found: Law, beta: float | int | None) -> str:
+    """Where variances fit the law best: at which β, or, without the scale of Gaussian pixels, at which scale."""
+    if observed.guess == "Gaussian":
+        weight = 1.0 if beta is None else beta
+        return f"With β = {weight:g} they fit best at pixels of scale {math.sqrt(found.best_beta / weight):.3g}."
+    return f"They fit best at β = {found.best_beta:.3g}."
+
+
+def _deviations(logarithms: Sequence[float]) -> list[str]:
+    """Mean |log| of ratios in one unit: percent, or factors where one of them is large.
+
+    Example:
+        >>> _deviations([math.log(1.25), math.log(1.5)]), _deviations([math.log(1.25), math.log(6.0)])
+        (['25.0 %', '50.0 %'], ['a factor of 1.25', 'a factor of 6'])
+    """
+    if max(logarithms) < LARGE:
+        return [_percent(math.expm1(one), 1) for one in logarithms]
+    return [f"a factor of {math.exp(one):.3g}" for one in logarithms]
 
 
 def _undefined_law(found: Undefined) -> tuple[str, tuple[str, ...]]:
@@ -266,14 +335,15 @@ def _law_limits(observed: Observed, best: float, beta: float | int | None) -> tu
     """What a comparison with the law leaves open."""
     limits = []
     if beta is None:
+        at = "" if observed.guess == "Gaussian" else f" at β = {best:.3g},"
         limits.append(
-            f"β is unknown: the law was compared at β = {best:.3g}, where it fits best, so that only how variances "
-            "vary was tested, not their level."
+            f"β is unknown: the law was compared{at} where it fits best, so that only how variances vary was tested, "
+            "not their level."
         )
-    elif not abs(math.log(best / beta)) <= math.log(1.5):
+    elif observed.guess != "Gaussian" and not abs(math.log(best / beta)) <= math.log(1.5):
         limits.append(
-            f"The variances fit the law best at β = {best:.3g}, not at the {beta:g} given. β or the scale of the "
-            "pixels may differ from what was given (a mean over pixels in the loss changes β), or training may not "
+            f"The variances fit the law best at β = {best:.3g}, not at β = {beta:g}. β, the likelihood or its "
+            "scale may differ from those of training (a mean over pixels in the loss changes β), or training may not "
             "have converged. The variances do not show which."
         )
     if isinstance(observed.likelihood, Bernoulli):

@@ -57,12 +57,13 @@ def explain(
     Arguments:
         encode: Maps ``(n, …)`` to mean and log-variance, as two tensors, a posterior's named tuple, or a normal
             distribution of PyTorch's. Latents that are feature maps are flattened.
-        decode: Maps latents in the encoder's shape to E[x | z]: probabilities, not logits.
+        decode: Maps latents in the encoder's shape to E[x | z]: probabilities; logits only without `likelihood`.
         x: Observations, as `encode` takes them.
         factors: What generated them, ``(n, k)``: integers are levels, other numbers continuous.
         factor_names: What the factors are called.
         likelihood: The distribution of observations around E[x | z] that the model was trained with: Gaussian(scale) or
-            Bernoulli(). None where it is unknown: Gaussian pixels as wide as the model's errors are assumed then.
+            Bernoulli(). None where it is unknown: it is then guessed from the range of values, logits included. A
+            finding that rests on the guess says so, and contradicts nothing.
         beta: Weight of the divergence that it was trained with, relative to sums over pixels; None where unknown.
         prior: Distribution of the latents.
         seed: Decides the points, the noise and the rotations.
@@ -79,7 +80,7 @@ def explain(
         >>> found["active"].value.estimate, round(found["orthogonality"].value.estimate, 3)
         (2.0, 0.0)
         >>> print(found["law"].sentence)
-        On active latents the encoder's variances are those that the decoder's slope implies, to within 0.0 % ...
+        On active latents the encoder's variances are those that the decoder's slope implies at β = 1, to within ...
     """
     check_observations(x)
     if len(x) < 2:

@@ -22,9 +22,11 @@ from axiswise.explanation._quantities import (
     Undefined,
 )
 from axiswise.geometry.activity import ACTIVE_BELOW
-from axiswise.records import Finding
+from axiswise.records import Baseline, Finding
+from axiswise.statistics import Interval
 
 FEW = 50  # points below which intervals and threshold decisions are weak
+SLIGHT = 0.1  # of a baseline, up to which a difference from it is called slight
 GAP = 0.01  # of the largest singular value, below which neighbours are hard to tell apart
 CLOSE, ROUGH = 0.1, 0.4  # mean |log(σ² / law)| below which variances are, or are roughly, those of the law
 LARGE = math.log(3.0)  # mean |log| of ratios from which they are factors in sentences, not percent
@@ -166,7 +168,7 @@ def _active(observed: Observed, activity: Activity) -> Written:
         unit="active latents",
         reference=ZIETLOW.format("section 5.3; ") + ROLINEK.format("definition 1 (the polarized regime)"),
     )
-    count, latents = len(observed.active), observed.latents
+    count, latents, value = len(observed.active), observed.latents, activity.interval
     if activity.criterion == "spread":
         return Written(
             finding(
@@ -179,6 +181,8 @@ def _active(observed: Observed, activity: Activity) -> Written:
         if activity.criterion == "kl"
         else f"mean posterior variance below {ACTIVE_BELOW:g} of the prior's"
     )
+    if value is not None and value.low < value.high:
+        criterion += f"; 95 %: {value.low:.0f} to {value.high:.0f}"
     if not observed.active:
         limit = (
             "No latent is active: the posterior has collapsed to the prior, and the decoder's geometry says nothing "
@@ -217,12 +221,12 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
             "The angles between columns do not depend on that.",
         )
     chance = found.baselines[1]
-    nearer = "nearer" if found.rank.beats_chance else "not shown to be nearer"
+    nearer = f"{_slightly(found.rank, found.interval.high, chance)}nearer"
     sentence = (
-        f"The decoder's local principal directions are {nearer} to the latent axes than chance: DtO over the "
-        f"{len(observed.active)} active latents is {found.interval.estimate:.2f}, where 0 is aligned and a random "
-        f"rotation gives {chance.value:.2f}; of "
-        f"{found.rank.draws} random rotations of this model {_as_low(found.rank)} as low."
+        f"The decoder's local principal directions are {'' if found.rank.beats_chance else 'not shown to be '}{nearer} "
+        f"to the latent axes than chance: DtO over the {len(observed.active)} active latents is "
+        f"{_with_interval(found.interval, '.2f')}, where 0 is aligned and a random rotation gives {chance.value:.2f}. "
+        f"{_rotations(found.rank, 'below')}"
     )
     return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
 
@@ -230,11 +234,14 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
 def _columns(found: Columns | Undefined) -> Written:
     if isinstance(found, Undefined):
         return Written(None)
+    value, rotated = found.interval, found.baselines[0]
+    closer = f"{_slightly(found.rank, value.high, rotated)}closer"
     sentence = (
-        f"The effects of different latents are {'' if found.rank.beats_chance else 'not shown to be '}closer to "
-        f"orthogonal than after a random rotation: {_percent(found.interval.estimate)} of JᵀJ lies off its diagonal, "
-        f"{_percent(found.baselines[0].value)} for the model rotated; the effects of the two most similar latents are "
-        f"{found.closest:.0f}° apart on average. Equal singular values do not affect this."
+        f"The effects of different latents are {'' if found.rank.beats_chance else 'not shown to be '}{closer} to "
+        f"orthogonal than after a random rotation: {_percent(value.estimate)} (95 %: {_percent(value.low)} to "
+        f"{_percent(value.high)}) of JᵀJ lies off its diagonal, {_percent(rotated.value)} for the model rotated. "
+        f"{_rotations(found.rank, 'below')} The effects of the two most similar latents are {found.closest:.0f}° apart "
+        "on average. Equal singular values do not affect this."
     )
     return Written(
         Finding(
@@ -365,12 +372,14 @@ def _local_directions(observed: Observed, found: LocalDirections | Undefined) ->
     if isinstance(found, Undefined):
         sentence, limits = _undefined_local_directions(observed, found)
         return Written(finding(sentence, value=None), limits)
+    value, rotated = found.interval, found.baselines[0]
     follow = "follow" if found.rank.beats_chance else "are not shown to follow"
     sentence = (
-        f"Active latents {follow} the local principal directions of the data better than after a random rotation: the "
-        f"mean angle is {found.interval.estimate:.0f}°, {found.baselines[0].value:.0f}° for the model rotated, where "
-        f"90° is unrelated; of {found.rank.draws} rotations {_as_low(found.rank)} as low. To global principal "
-        f"directions it is {found.to_global:.0f}°."
+        f"Active latents {follow} the local principal directions of the data "
+        f"{_slightly(found.rank, value.high, rotated)}better than after a random rotation: the mean angle is "
+        f"{value.estimate:.1f}° (95 %: {value.low:.1f}° to {value.high:.1f}°), {rotated.value:.1f}° for the model "
+        f"rotated, where 90° is unrelated. {_rotations(found.rank, 'below')} To global principal directions it is "
+        f"{found.to_global:.1f}°."
     )
     limit = (
         f"Local principal directions come from the {found.neighbours} nearest of {len(observed.x):,} points: where "
@@ -398,13 +407,14 @@ def _undefined_local_directions(observed: Observed, found: Undefined) -> tuple[s
 
 
 def _aggregate(observed: Observed, found: Aggregate) -> Written:
-    distance, samples = found.interval.estimate, found.baselines[0]
-    fits = "fits the prior as well as draws of the prior do" if distance <= samples.high else "does not fit the prior"
+    value, samples = found.interval, found.baselines[0]
+    fits = "does not fit the prior" if value.low > samples.high else "is not shown to differ from the prior"
     farthest = int(found.per_latent.argmax())
     sentence = (
         f"The aggregate of all encodings {fits}, latent by latent: its distance over "
-        f"{'active ' if observed.active else ''}latents is {distance:.3f} standard deviations of the prior, "
-        f"{samples.value:.3f} for draws of the prior itself; it is largest at "
+        f"{'active ' if observed.active else ''}latents is {_with_interval(value, '.3f')} standard deviations "
+        f"of the prior, {samples.value:.3f} (95 %: {samples.low:.3f} to {samples.high:.3f}) for draws of the prior "
+        f"itself; it is largest at "
         f"{observed.name(found.latents[farthest])}, {found.per_latent[farthest]:.3f}."
     )
     limit = (
@@ -428,7 +438,7 @@ def _aggregate(observed: Observed, found: Aggregate) -> Written:
 def _overlap(found: Overlap | Undefined) -> Written:
     if isinstance(found, Undefined):
         return Written(None)
-    information, apart = found.interval.estimate, found.interval.estimate > APART * found.largest
+    information, apart = found.interval.estimate, found.interval.low > APART * found.largest
     sentence = (
         f"The encodings of different observations {'hardly overlap' if apart else 'overlap'}: an encoding carries "
         f"{information:.2f} nats about which of the {found.points:,} points it came from; {found.largest:.2f} nats "
@@ -446,11 +456,13 @@ def _overlap(found: Overlap | Undefined) -> Written:
 def _effects(observed: Observed, found: Effects) -> Written:
     first, changes = found.order[0], found.per_latent
     total = float((changes**2).sum())
-    share = f", {_percent(changes[first] ** 2 / total)} of what all latents do" if total > 0.0 else ""
-    others = ", ".join(f"{observed.name(latent)} by {changes[latent]:.3f}" for latent in found.order[1:4])
+    name, ahead = observed.name(first), found.lead is None or found.lead.low > 0.0
+    others = "".join(f", of {observed.name(latent)} by {changes[latent]:.3f}" for latent in found.order[1:4])
+    share = f" {name} does {_percent(changes[first] ** 2 / total)} of what all latents do." if total > 0.0 else ""
+    headline = f"{name} changes observations most" if ahead else "No latent is shown to change observations most"
     sentence = (
-        f"{observed.name(first)} changes observations most: one standard deviation of it moves a pixel by "
-        f"{found.interval.estimate:.3f} (root mean square){share}" + (f"; then {others}." if others else ".")
+        f"{headline}: one standard deviation of {name} moves a pixel by {found.interval.estimate:.3f} (root mean "
+        f"square){others}.{share}"
     )
     return Written(
         Finding(
@@ -483,11 +495,18 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
         for name, row, varies in zip(names, found.information, found.varies, strict=True)
         if varies
     ]
-    versus = "".join(f", and the model rotated has {one.value:.3f}" for one in found.baselines)
-    sentence = (
-        f"MIG is {found.interval.estimate:.3f}, where 1 is one latent for each factor and 0 none that stands "
-        f"out{versus}; SAP is {found.sap:.3f}; {'; '.join(best[:NAMED])}."
-    )
+    value = found.interval
+    mig = f"MIG is {_with_interval(value, '.3f')}, where 1 is one latent for each factor and 0 none that stands out"
+    if found.rank is None:
+        headline = f"{mig}."
+    else:
+        rotated = found.baselines[0]
+        stand = "stand" if found.rank.beats_chance else "are not shown to stand"
+        headline = (
+            f"Single latents {stand} for factors {_slightly(found.rank, value.low, rotated)}better than after a random "
+            f"rotation: {mig}, and {rotated.value:.3f} for the model rotated. {_rotations(found.rank, 'above')}"
+        )
+    sentence = f"{headline} SAP is {found.sap:.3f}. Among these points, {'; '.join(best[:NAMED])}."
     return Written(finding(sentence, value=found.interval, baselines=found.baselines))
 
 
@@ -502,8 +521,20 @@ def _names(observed: Observed, latents: Sequence[int]) -> str:
     return f"{names}, …" if len(latents) > NAMED else names
 
 
-def _as_low(rank: Rank) -> str:
-    return "none is" if rank.as_low == 0 else "1 is" if rank.as_low == 1 else f"{rank.as_low} are"
+def _slightly(rank: Rank, end: float, baseline: Baseline) -> str:
+    """Whether the interval, which ends there, excludes the baseline by so little that the sentence should say so."""
+    return "slightly " if rank.beats_chance and abs(baseline.value - end) < SLIGHT * abs(baseline.value) else ""
+
+
+def _rotations(rank: Rank, side: str) -> str:
+    """How many random rotations of the model do as well."""
+    count = {0: "none lies", 1: "1 lies"}.get(rank.as_good, f"{rank.as_good} lie")
+    return f"Of {rank.draws} random rotations of this model {count} within that interval or {side}."
+
+
+def _with_interval(value: Interval, digits: str) -> str:
+    """An estimate and its 95 % interval, to the same digits."""
+    return f"{value.estimate:{digits}} (95 %: {value.low:{digits}} to {value.high:{digits}})"
 
 
 def _percent(share: Any, digits: int = 0) -> str:

@@ -290,6 +290,31 @@ def test_a_decoder_that_hides_its_derivatives_is_differenced():
     assert not any("central differences" in limit for limit in open_.limits)
 
 
+class Whole(nn.Module):
+    """A model as people write them: forward samples, and gives everything."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.decode = nn.Linear(9, 4), nn.Sequential(nn.Linear(2, 9), nn.Sigmoid())
+
+    def encode(self, x):
+        mean, log_variance = self.down(x).chunk(2, 1)
+        return 3.0 * mean, log_variance - 3.0
+
+    def forward(self, x):
+        mean, log_variance = self.encode(x)
+        return self.decode(mean + (0.5 * log_variance).exp() * torch.randn_like(mean)), mean, log_variance
+
+
+def test_a_whole_model_is_taken_as_it_is():
+    torch.manual_seed(0)
+    model, x = Whole(), torch.rand(60, 9)
+    apart = explain(model.encode, model.decode, x, likelihood=Bernoulli())
+    whole = explain(model, lambda z: {"reconstruction": model.decode(z)}, x, likelihood=Bernoulli())
+    assert whole.findings == apart.findings
+    assert whole.limits == apart.limits  # what it draws for reconstructions does not matter
+
+
 def test_codes_without_noise():
     encode, decode, x = linear([3.0, 1.0])
     found = explain(lambda x: DeterministicParameters(encode(x)[0]), decode, x)

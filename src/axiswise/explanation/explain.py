@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
-from axiswise.explanation._observation import observe
+from axiswise.explanation._observation import Observed, observe
 from axiswise.explanation._quantities import arrays, compute
 from axiswise.explanation._sentences import RANDOM_MODEL, likelihood_name, observation_limits, write_findings
 from axiswise.numerics import permutation, repeatable
@@ -56,8 +56,10 @@ def explain(
 
     Arguments:
         encode: Maps ``(n, …)`` to mean and log-variance, as two tensors, a posterior's named tuple, or a normal
-            distribution of PyTorch's. Latents that are feature maps are flattened.
-        decode: Maps latents in the encoder's shape to E[x | z]: probabilities; logits only without `likelihood`.
+            distribution of PyTorch's. Latents that are feature maps are flattened. A whole model whose forward gives
+            ``(reconstruction, mean, log-variance)`` will do, and an encoder of output objects, such as pythae's.
+        decode: Maps latents in the encoder's shape to E[x | z], as a tensor or in an output object: probabilities;
+            logits only without `likelihood`.
         x: Observations, as `encode` takes them.
         factors: What generated them, ``(n, k)``: integers are levels, other numbers continuous.
         factor_names: What the factors are called.
@@ -94,7 +96,7 @@ def explain(
     with torch.random.fork_rng(devices=[]), evaluating(encode, decode) as changed:
         before = torch.get_rng_state()
         observed = observe(Reader(encode, decode), x[chosen.to(x.device)], likelihood, prior, seed)
-        random = not torch.equal(torch.get_rng_state(), before)
+        random = not torch.equal(torch.get_rng_state(), before) and _differs(observed)
         quantities = compute(observed, known, beta, seed)
     findings, open_questions = write_findings(observed, quantities, beta, names)
     limits = [*observation_limits(observed), *([RANDOM_MODEL] if random else []), *open_questions]
@@ -111,6 +113,15 @@ def explain(
         "versions": versions(),
     }
     return Explanation(title, findings, tuple(dict.fromkeys(limits)), about, arrays(observed, quantities, names))
+
+
+def _differs(observed: Observed) -> bool:
+    """Whether the same observations are encoded, or decoded, differently the next time."""
+    some = observed.x[:2]
+    codes = [observed.reader.encode(some) for _ in range(2)]
+    with torch.no_grad():
+        decoded = [observed.reader.decode(codes[0].mean) for _ in range(2)]
+    return not (all(map(torch.equal, *codes)) and torch.equal(*decoded))
 
 
 def _factors(

@@ -88,6 +88,14 @@ def test_images_whose_decoder_leaves_0_to_1_are_not_taken_for_logits():
     assert found.about["likelihood"] == "unknown (Gaussian guessed)"
 
 
+def test_a_decoder_without_slope_fits_no_beta():
+    encode, decode, x = linear_model(1.0)
+    found = explain(encode, lambda z: decode(0.0 * z), x, likelihood=Gaussian())
+    assert "the encoder's variances are not those" in found["law"].sentence
+    assert found["law"].sentence.endswith(" They fit at no β.")
+    assert "nan" not in str(found)
+
+
 @pytest.mark.parametrize("squashed", [True, False])
 def test_a_guess_contradicts_nothing(squashed):
     """Variances that fit no likelihood: known, that is a finding; guessed, it is not."""
@@ -105,3 +113,4 @@ def test_a_guess_contradicts_nothing(squashed):
     assert "the encoder's variances are not those" in known["law"].sentence
     assert "are not those" not in found["law"].sentence
     assert found["law"].sentence.startswith("Not tested, because the likelihood is a guess. Were pixels ")
+    assert "variances would differ by " in found["law"].sentence

@@ -255,10 +255,11 @@ class Output(OrderedDict):
         Named(z=MEAN + 1.0, logvar=LOG_VARIANCE, mu=MEAN),
         Output(embedding=MEAN, log_covariance=LOG_VARIANCE),
         SimpleNamespace(mean=MEAN, logvar=LOG_VARIANCE, sample=lambda: None),
+        SimpleNamespace(latent_dist=SimpleNamespace(mean=MEAN, logvar=LOG_VARIANCE)),
     ],
     ids=[
         *("tuple", "list", "named tuple", "normal", "independent", "forward", "forward with more", "mapping"),
-        *("names before places", "output object", "object"),
+        *("names before places", "output object", "object", "object within"),
     ],
 )
 def test_many_ways_to_return_a_posterior(output):

@@ -270,7 +270,7 @@ def _law(observed: Observed, found: Law | Undefined, beta: float | int | None) -
     own, *rotated = _deviations([found.interval.estimate, *(one.value for one in found.baselines)])
     implied = f"that the decoder's slope implies at {_law_taken_at(observed, beta)}"
     within = f", to within {own} on average" + "".join(f"; rotated at random, to within {one}" for one in rotated)
-    apart = f"by {own} on average" + "".join(f"; rotated at random, by {one}" for one in rotated)
+    apart, versus = f"by {own} on average", "".join(f"; rotated at random, by {one}" for one in rotated)
     low, high = found.interval.low, found.interval.high
     if high < ROUGH:
         on = "On" if observed.guess is None else f"If {IF[observed.guess]}, then on"
@@ -279,14 +279,14 @@ def _law(observed: Observed, found: Law | Undefined, beta: float | int | None) -
     elif observed.guess is not None:
         sentence = (
             f"Not tested, because the likelihood is a guess. Were {WERE[observed.guess]}, then on active latents the "
-            f"encoder's variances would differ from those {implied}, {apart}."
+            f"encoder's variances would differ {apart} from those {implied}{versus}."
         )
     elif low > ROUGH:
-        sentence = f"On active latents the encoder's variances are not those {implied}: they differ {apart}."
+        sentence = f"On active latents the encoder's variances are not those {implied}: they differ {apart}{versus}."
     else:
         sentence = (
             f"On active latents the encoder's variances are not shown to be those {implied}, nor to be others: they "
-            f"differ {apart}, and the interval holds {_deviations([ROUGH])[0]}."
+            f"differ {apart}{versus}. The interval is {' to '.join(_deviations([low, high]))}."
         )
     sentence += f" {_best_fit(observed, found, beta)}"
     limits = _law_limits(observed, found.best_beta, beta)
@@ -304,7 +304,7 @@ def _best_fit(observed: Observed, found: Law, beta: float | int | None) -> str:
     if observed.guess == "Gaussian":
         weight = 1.0 if beta is None else beta
         return f"With β = {weight:g} they fit best at pixels of scale {math.sqrt(found.best_beta / weight):.3g}."
-    return f"They fit best at β = {found.best_beta:.3g}."
+    return f"They fit best at β = {found.best_beta:.3g}." if math.isfinite(found.best_beta) else "They fit at no β."
 
 
 def _deviations(logarithms: Sequence[float]) -> list[str]:
@@ -347,7 +347,7 @@ def _law_limits(observed: Observed, best: float, beta: float | int | None) -> tu
             f"β is unknown: the law was compared{at} where it fits best, so that only how variances vary was tested, "
             "not their level."
         )
-    elif observed.guess != "Gaussian" and not abs(math.log(best / beta)) <= math.log(1.5):
+    elif observed.guess != "Gaussian" and math.isfinite(best) and not abs(math.log(best / beta)) <= math.log(1.5):
         limits.append(
             f"The variances fit the law best at β = {best:.3g}, not at β = {beta:g}. β, the likelihood or its "
             "scale may differ from those of training (a mean over pixels in the loss changes β), or training may not "

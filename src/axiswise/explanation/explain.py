@@ -118,10 +118,11 @@ def explain(
 def _differs(observed: Observed) -> bool:
     """Whether the same observations are encoded, or decoded, differently the next time."""
     some = observed.x[:2]
-    codes = [observed.reader.encode(some) for _ in range(2)]
+    first, second = (observed.reader.encode(some) for _ in range(2))
     with torch.no_grad():
-        decoded = [observed.reader.decode(codes[0].mean) for _ in range(2)]
-    return not (all(map(torch.equal, *codes)) and torch.equal(*decoded))
+        decoded, again = (observed.reader.decode(first.mean) for _ in range(2))
+    pairs = ((first.mean, second.mean), (first.cholesky, second.cholesky), (decoded, again))
+    return not all(torch.equal(one, other) for one, other in pairs)
 
 
 def _factors(

@@ -219,6 +219,7 @@ def as_posterior(output: Any, rows: int, pixels: int = 0) -> Parameters:
             f"{tuple(output.shape)}. If that is both side by side, split it: lambda x: encode(x).chunk(2, 1). If it is "
             "a code without noise: lambda x: axiswise.distributions.DeterministicParameters(encode(x))."
         )
+    output = getattr(output, "latent_dist", output)  # where diffusers keeps a posterior
     if isinstance(output, torch.distributions.Independent):
         output = output.base_dist
     if isinstance(output, torch.distributions.Normal):

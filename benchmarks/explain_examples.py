@@ -37,7 +37,7 @@ class Example(NamedTuple):
     model: nn.Module
     loss: Callable[[torch.Tensor], torch.Tensor]
     encode: Callable[[torch.Tensor], Any]
-    decode: Callable[[torch.Tensor], torch.Tensor]
+    decode: Callable[[torch.Tensor], Any]
     likelihood: Likelihood
     epochs: int
 
@@ -95,14 +95,7 @@ def pythae() -> Example:
     def loss(x: torch.Tensor) -> torch.Tensor:
         return len(x) * model({"data": x}).loss
 
-    def encode(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        output = model.encoder(x)
-        return output.embedding, output.log_covariance
-
-    def decode(z: torch.Tensor) -> torch.Tensor:
-        return model.decoder(z).reconstruction
-
-    return Example("pythae's default VAE, on MNIST", model, loss, encode, decode, Gaussian(), 15)
+    return Example("pythae's default VAE, on MNIST", model, loss, model.encoder, model.decoder, Gaussian(), 15)
 
 
 class ConvolutionalVAE(nn.Module):

@@ -32,6 +32,9 @@ class Model:
     def decode(self, z):
         return decode(z)
 
+class Modules:
+    encoder, decoder = staticmethod(encode), staticmethod(decode)
+
 class Holder:
     make = staticmethod(pair)
 
@@ -70,7 +73,7 @@ def run(*arguments):
     return result.output
 
 
-@pytest.mark.parametrize("factory", ["my_model:pair", "my_model:Model", "my_model:Holder.make"])
+@pytest.mark.parametrize("factory", ["my_model:pair", "my_model:Model", "my_model:Modules", "my_model:Holder.make"])
 def test_it_prints_what_it_found(folder, factory):
     output = run(factory, "--data", "x.npy", "--likelihood", "gaussian:1")
     assert f"What the latents of {factory} do" in output
@@ -87,7 +90,7 @@ def test_it_writes_a_page(folder):
     )
     assert "page: deep/page.html" in output
     assert "β is unknown" in output
-    assert "The likelihood is unknown" in output
+    assert "The likelihood is a guess" in output
     assert " carries most about shape (" in output
     page = (folder / "deep" / "page.html").read_text()
     assert "Does one latent stand for each factor?" in page

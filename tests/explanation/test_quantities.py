@@ -5,14 +5,16 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from axiswise import explain
 from axiswise.distributions import DeterministicParameters, Gaussian, Laplace, StandardNormal, StudentT
 from axiswise.explanation._observation import observe
-from axiswise.explanation._quantities import Quantities, Undefined, arrays, compute
-from axiswise.explanation._quantities._baselines import Rank, jackknife
+from axiswise.explanation._quantities import LocalDirections, Quantities, Undefined, arrays, compute
+from axiswise.explanation._quantities._baselines import Rank, baseline, jackknife, rank
 from axiswise.explanation._sentences import write_findings
 from axiswise.population._external import Reader
+from axiswise.statistics import Interval
 
 LENGTHS, ANGLE, POINTS = (3.0, 1.0), 0.3, 60
 
@@ -73,18 +75,103 @@ def test_baselines_are_the_quantiles_of_their_draws():
         rotated = quantity.baselines[0]
         assert rotated.value == quantity.rotated.mean()
         assert (rotated.low, rotated.high) == tuple(np.quantile(quantity.rotated, (0.025, 0.975)))
-        assert quantity.rank == Rank(int((quantity.rotated <= quantity.interval.estimate).sum()), 200)
 
 
-def test_a_rank_beats_chance_when_at_most_one_in_twenty_is_as_low():
+@pytest.mark.parametrize("latents", [2, 3])
+def test_draws_of_the_prior_are_as_far_from_it_as_independent_ones(latents):
+    """Against NumPy's normal draws; for these 60 points the mean over 200 sets varies by about 0.003."""
+    drawn = np.sort(np.random.default_rng(0).normal(size=(2000, POINTS)), axis=1)
+    quantiles = stats.norm.ppf((np.arange(POINTS) + 0.5) / POINTS)
+    expected = np.abs(drawn - quantiles).mean()
+
+    def encode(x):
+        return x[:, :latents], torch.full((len(x), latents), -3.0).double()
+
+    found = numbers(encode, lambda z: torch.cat([z, z], 1)[:, :4])
+    assert found.aggregate.baselines[0].value == pytest.approx(expected, abs=0.01)
+
+
+def test_rotations_within_the_interval_count_as_good():
+    """Effects that bend, so that intervals have a width which holds rotations above the estimate."""
+    encode, decode, _ = model(angle=0.1)
+    found = numbers(encode, lambda z: decode(z + 0.7 * (2.0 * z).sin().flip(-1)))
+    for quantity in (found.orthogonality, found.columns):
+        as_good = int((quantity.rotated <= quantity.interval.high).sum())
+        assert quantity.rank == Rank(as_good, 200)
+        assert as_good > int((quantity.rotated <= quantity.interval.estimate).sum())
+
+
+@pytest.mark.parametrize(
+    ("interval", "sentence"),
+    [
+        ((20.0, 19.0, 21.0), "Active latents follow the local principal directions of the data better than"),
+        ((60.0, 59.8, 60.2), "Active latents follow the local principal directions of the data slightly better than"),
+        (
+            (60.0, 58.8, 61.2),
+            "Active latents are not shown to follow the local principal directions of the data b",
+        ),
+        ((60.0, math.nan, math.nan), "Active latents are not shown to follow"),
+    ],
+)
+def test_better_than_rotated_needs_an_interval_that_excludes_the_rotated(interval, sentence):
+    rotated, one = np.linspace(60.5, 61.5, 20), np.ones(2)
+    value = Interval(*interval, 0.95, 8, "Student t")
+    angles = LocalDirections(
+        value, (baseline("rotated", rotated),), rank(rotated, value.high), 62.0, 50, one, one, rotated
+    )
+    encode, decode, _ = model()
+    observed = observe_model(encode, decode)
+    findings, _ = write_findings(observed, numbers(encode, decode)._replace(local_directions=angles), 1.0, ())
+    assert {finding.name: finding for finding in findings}["local directions"].sentence.startswith(sentence)
+
+
+def test_the_other_headlines_need_an_interval_too():
+    encode, decode, _ = model()
+    observed = observe_model(encode, decode)
+    found = numbers(encode, decode, factors=np.arange(POINTS)[:, None] % 3)
+
+    def sentence(name, **changes):
+        changed = found._replace(**{name: getattr(found, name)._replace(**changes)})
+        findings, _ = write_findings(observed, changed, 1.0, ["third"])
+        return {one.name: one for one in findings}["active" if name == "activity" else name].sentence
+
+    def between(low, high):
+        return Interval((low + high) / 2, low, high, 0.95, POINTS, "Student t")
+
+    draws = found.aggregate.baselines[0]
+    near, far = 0.5 * draws.high, 2.0 * draws.high
+    assert "is not shown to differ from the prior" in sentence("aggregate", interval=between(near, far))
+    assert "does not fit the prior" in sentence("aggregate", interval=between(far, 2.0 * far))
+    largest = found.overlap.largest
+    assert "hardly overlap" in sentence("overlap", interval=between(0.96 * largest, largest))
+    assert "observations overlap" in sentence("overlap", interval=between(0.94 * largest, largest))
+    assert "is shown to change" in sentence("effects", lead=between(-0.1, 0.5))
+    assert "changes observations most" in sentence("effects", lead=between(0.1, 0.5))
+    assert "(mean posterior variance below 0.8 of the prior's; 95 %: 1 to 2)" in sentence(
+        "activity", interval=between(1, 2)
+    )
+    assert "variances are those" in sentence("law", interval=between(0.01, 0.02))
+    assert "variances are roughly those" in sentence("law", interval=between(0.01, 0.2))
+    assert "variances are not shown to be those" in sentence("law", interval=between(0.3, 0.6))
+    assert "variances are not those" in sentence("law", interval=between(0.5, 0.6))
+    assert "are not shown to stand for factors better" in sentence("scores", rank=Rank(1, 20))
+    assert "Single latents stand for factors" in sentence("scores", rank=Rank(0, 20))
+
+
+def test_a_lead_of_equal_latents_is_not_shown():
+    """Two latents with the same effect: whichever has the wider samples is not said to change most."""
+    equal = numbers(*model((2.0, 2.0), angle=0.0)[:2]).effects
+    assert equal.lead.low < 0.0 < equal.lead.estimate
+    assert numbers(*model(angle=0.0)[:2]).effects.lead.low > 0.0
+
+
+def test_a_rank_beats_chance_when_at_most_one_in_twenty_is_as_good():
     assert Rank(9, 199).beats_chance
     assert not Rank(10, 199).beats_chance
 
 
 def test_the_jackknife_of_a_mean_is_students():
     """Blocks of one row each: the jackknife's error of a mean is that of Student's interval."""
-    from scipy import stats
-
     values = np.random.default_rng(0).normal(size=20)
     found = jackknife((values,), lambda rows: float(rows.mean()))
     expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
@@ -129,9 +216,9 @@ def test_sentences_need_the_numbers_alone():
     unlucky = found._replace(orthogonality=found.orthogonality._replace(rank=Rank(150, 200)))
     (first, second) = (write_findings(observed, one, 1.0, ())[0][1].sentence for one in (lucky, unlucky))
     assert "directions are nearer to the latent axes than chance" in first
-    assert first.endswith("of 200 random rotations of this model none is as low.")
+    assert first.endswith("Of 200 random rotations of this model none lies within that interval or below.")
     assert "directions are not shown to be nearer to the latent axes than chance" in second
-    assert second.endswith("150 are as low.")
+    assert second.endswith("150 lie within that interval or below.")
 
 
 def test_explain_is_the_numbers_and_their_sentences():

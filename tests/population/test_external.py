@@ -1,6 +1,9 @@
 """A population of models that were trained elsewhere: it encodes, decodes, is measured and reported like any other."""
 
 import functools
+from collections import OrderedDict
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ import axiswise as aw
 from axiswise import data, distributions, evaluate, geometry, grid, models, objectives, optimizers, scores, train
 from axiswise.distributions import Bernoulli, DeterministicParameters, DiagonalParameters, FullParameters, Gaussian
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.population._external import Reader, as_posterior, evaluating
+from axiswise.population._external import Reader, as_posterior, as_reconstruction, evaluating
 
 SQUARE = data.synth_linear(samples=300)
 
@@ -218,7 +221,24 @@ def test_modes_are_put_back_when_something_goes_wrong():
     assert model.network[1].training
 
 
-MEAN, LOG_VARIANCE = torch.zeros(4, 2), torch.zeros(4, 2)
+MEAN, LOG_VARIANCE = torch.ones(4, 2), torch.zeros(4, 2)
+IMAGES = torch.zeros(4, 1, 3, 3)
+
+
+class Named(NamedTuple):
+    """What a forward method may return."""
+
+    z: torch.Tensor
+    logvar: torch.Tensor
+    mu: torch.Tensor
+
+
+class Output(OrderedDict):
+    """A mapping whose items are attributes, too, as pythae's and those of transformers are."""
+
+    def __init__(self, **parts):
+        super().__init__(parts)
+        vars(self).update(parts)
 
 
 @pytest.mark.parametrize(
@@ -229,12 +249,23 @@ MEAN, LOG_VARIANCE = torch.zeros(4, 2), torch.zeros(4, 2)
         DiagonalParameters(MEAN, LOG_VARIANCE),
         torch.distributions.Normal(MEAN, (0.5 * LOG_VARIANCE).exp()),
         torch.distributions.Independent(torch.distributions.Normal(MEAN, torch.ones(4, 2)), 1),
+        (IMAGES, MEAN, LOG_VARIANCE),
+        [IMAGES.flatten(1), IMAGES, MEAN, LOG_VARIANCE, torch.zeros(()), None],
+        {"log_var": LOG_VARIANCE, "mean": MEAN, "loss": torch.zeros(())},
+        Named(z=MEAN + 1.0, logvar=LOG_VARIANCE, mu=MEAN),
+        Output(embedding=MEAN, log_covariance=LOG_VARIANCE),
+        SimpleNamespace(mean=MEAN, logvar=LOG_VARIANCE, sample=lambda: None),
+        SimpleNamespace(latent_dist=SimpleNamespace(mean=MEAN, logvar=LOG_VARIANCE)),
     ],
-    ids=["tuple", "list", "named tuple", "normal", "independent"],
+    ids=[
+        *("tuple", "list", "named tuple", "normal", "independent", "forward", "forward with more", "mapping"),
+        *("names before places", "output object", "object", "object within"),
+    ],
 )
 def test_many_ways_to_return_a_posterior(output):
-    read = as_posterior(output, 4)
+    read = as_posterior(output, 4, pixels=9)
     assert isinstance(read, DiagonalParameters)
+    assert torch.equal(read.mean, MEAN)
     assert torch.equal(read.variance, torch.ones(4, 2))
 
 
@@ -242,8 +273,8 @@ def test_many_ways_to_return_a_posterior(output):
     ("output", "reason"),
     [
         (torch.zeros(4, 4), r"Got one tensor of shape \(4, 4\). If that is both side by side"),
-        ((MEAN, MEAN, MEAN), r"Got 3 of Tensor, Tensor, Tensor"),
-        ((MEAN, 0.0), r"Got 2 of Tensor, float"),
+        ((MEAN, MEAN, MEAN), r"Got 3 parts: a tensor of shape \(4, 2\), a tensor of .* so that it returns these two"),
+        ((MEAN, 0.0), r"Got 2 parts: a tensor of shape \(4, 2\), float"),
         ({"mean": MEAN}, r"Got dict. Wrap it so that it does"),
         ((MEAN, torch.zeros(4, 1)), r"the same shape. Got \(4, 2\) and \(4, 1\); .*expand_as"),
         ((torch.zeros(3, 2), torch.zeros(3, 2)), r"a row of latents for each of 4 observations. Got shape \(3, 2\)"),
@@ -257,11 +288,50 @@ def test_what_is_no_posterior_is_named(output, reason, as_installed):
 
 
 @pytest.mark.parametrize(
+    "output",
+    [
+        IMAGES,
+        (IMAGES, torch.zeros(())),
+        (MEAN, IMAGES, LOG_VARIANCE),
+        {"reconstruction": IMAGES},
+        Output(loss=torch.zeros(()), recon_x=IMAGES),
+        SimpleNamespace(sample=IMAGES),
+        torch.distributions.Bernoulli(logits=IMAGES - torch.inf),
+    ],
+    ids=["tensor", "with a loss", "with the code", "mapping", "output object", "object", "distribution"],
+)
+def test_many_ways_to_return_a_reconstruction(output):
+    assert torch.equal(as_reconstruction(output, 4, pixels=9), IMAGES)
+
+
+def test_a_mean_and_a_variance_of_pixels_are_not_guessed_apart(as_installed):
+    reason = r"Got tuple of a tensor of shape \(4, 1, 3, 3\), a tensor of .* lambda z: decode\(z\)\[0\]"
+    with pytest.raises(AxiswiseError, match=reason):
+        as_reconstruction((IMAGES, IMAGES), 4, pixels=9)
+
+
+def test_output_objects_are_measured_like_tensors(plain):
+    model = plain[0]
+
+    def encode(x):
+        mean, log_variance = model.encode(x)
+        return Output(embedding=mean, log_covariance=log_variance)
+
+    def decode(z):
+        return Output(reconstruction=model.decode(z))
+
+    both = aw.from_models([(model.encode, model.decode), (encode, decode)])
+    every = functools.partial(geometry.dto, latents="all")
+    first, second = (row["value"] for row in evaluate(both, SQUARE, [every], points=50))
+    assert first == second
+
+
+@pytest.mark.parametrize(
     ("encode", "decode", "reason"),
     [
         (lambda x: (x @ torch.zeros(5, 2), x), None, r"`encode` must take a tensor of shape \(4, 3\).*RuntimeError"),
         (lambda x: (x / 0.0, x), None, r"The mean that `encode` returned must be finite. Got 12 values .* row 0"),
-        (lambda x: (x, x), lambda z: {"x": z}, r"`decode` must return a tensor E\[x | z\]. Got dict"),
+        (lambda x: (x, x), lambda z: {"x": z}, r"`decode` must return a tensor E\[x | z\], .* Got dict"),
         (lambda x: (x, x), lambda z: z.sum(), r"must return a row for each row of z, .* Got shape \(\)"),
         (lambda x: DeterministicParameters(x), None, r"must return DiagonalParameters.*Got DeterministicParameters"),
     ],

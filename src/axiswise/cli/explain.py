@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # this would import PyTorch
 def explain(
     factory: Annotated[
         str,
-        typer.Argument(help="package.module:function that returns (encode, decode), or an object with both."),
+        typer.Argument(help="package.module:function that returns a model or (encode, decode)."),
     ],
     data: Annotated[
         str, typer.Option(help="Observations (n, …): .npy, .npz or .safetensors; file.npz:KEY names one of several.")
@@ -27,7 +27,7 @@ def explain(
         str | None, typer.Option(help="What generated them, (n, k): in any of these formats, or .csv or .parquet.")
     ] = None,
     likelihood: Annotated[
-        str | None, typer.Option(help="bernoulli, or gaussian:SCALE (gaussian:0.1); unknown if not given.")
+        str | None, typer.Option(help="bernoulli, or gaussian:SCALE (gaussian:0.1); guessed if not given.")
     ] = None,
     beta: Annotated[str, typer.Option(help="Weight of the divergence in training, or unknown.")] = "1",
     points: Annotated[int, typer.Option(help="How many observations to use at most.")] = 1000,
@@ -84,13 +84,14 @@ def _load_model(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         ) from error
     if isinstance(model, tuple | list) and len(model) == 2 and all(map(callable, model)):
         return model[0], model[1]
-    encode, decode = getattr(model, "encode", None), getattr(model, "decode", None)
-    if not (callable(encode) and callable(decode)):
-        raise AxiswiseError(
-            f"Expected {name}() to return a pair (encode, decode), or an object with methods of these names. Got "
-            f"{type(model).__name__}."
-        )
-    return encode, decode
+    for names in (("encode", "decode"), ("encoder", "decoder")):
+        encode, decode = (getattr(model, part, None) for part in names)
+        if callable(encode) and callable(decode):
+            return encode, decode
+    raise AxiswiseError(
+        f"Expected {name}() to return a pair (encode, decode), or an object with methods or modules encode and decode, "
+        f"or encoder and decoder. Got {type(model).__name__}."
+    )
 
 
 def _observations(text: str) -> np.ndarray:

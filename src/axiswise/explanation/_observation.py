@@ -1,7 +1,7 @@
 """What `explain` computes of a model once: encodings, reconstructions and Jacobians, checked."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -30,6 +30,9 @@ STILL = 1e-6  # of the largest spread, below which a code without noise counts a
 STEP = 1e-2  # of central differences: float32 leaves about 1e-5 / STEP, their curvature about STEP²
 NAMED = 12  # latents that are listed by name
 
+Guess = Literal["Bernoulli", "logits", "Gaussian"]
+"""A likelihood that was not given: Bernoulli pixels, the same of which `decode` returns logits, or Gaussian ones."""
+
 
 class Observed(NamedTuple):
     """What was computed of a model."""
@@ -51,8 +54,8 @@ class Observed(NamedTuple):
     active: list[int]
     """Active latents, the most precise first."""
     likelihood: Likelihood
-    assumed_scale: float | None
-    """Scale of the Gaussian likelihood that was assumed; None where the likelihood was given."""
+    guess: Guess | None
+    """What the likelihood was guessed to be; None where it was given. The scale of Gaussian pixels is not guessed."""
     prior: Prior
     scale: Float[Tensor, " z"] | None
     """Standard deviation of a Gaussian prior; None for others."""
@@ -101,10 +104,14 @@ def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Pri
     count = min(len(x), max(2, DERIVATIVES // (x[0].numel() * latents)))
     codes = posterior.mean[:count]
     decoded = _decoded(reader, codes, x, likelihood)
-    assumed_scale = None
+    shape = reader.latent_shape or (latents,)
+    guess = None
     if likelihood is None:
-        assumed_scale = max((decoded - x[:count].flatten(1)).double().square().mean().sqrt().item(), 1e-6)
-        likelihood = Gaussian(assumed_scale)
+        guess = _guess(decoded, x[:count].flatten(1))
+        likelihood = Gaussian() if guess == "Gaussian" else Bernoulli()
+    if guess == "logits":
+        outputs = reader.decode
+        reader, decoded = Reader(reader.encoder, lambda z: outputs(z).sigmoid()), decoded.sigmoid()
     jacobians, not_differentiable = _jacobians(reader.decode, codes)
     refuse_non_finite("The Jacobian of `decode`", jacobians)
     return Observed(
@@ -119,10 +126,10 @@ def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Pri
         kl=kl,
         active=_active(posterior, kl, scale),
         likelihood=likelihood,
-        assumed_scale=assumed_scale,
+        guess=guess,
         prior=prior,
         scale=scale,
-        shape=reader.latent_shape or (latents,),
+        shape=shape,
         batch_dependent=not torch.allclose(alone, posterior.mean[:1], rtol=1e-3, atol=1e-3),
     )
 
@@ -176,6 +183,23 @@ def _decoded(reader: Reader, codes: Tensor, x: Tensor, likelihood: Likelihood | 
                     f"{fix}"
                 )
     return decoded.flatten(1)
+
+
+def _guess(decoded: Float[Tensor, "m x"], pixels: Float[Tensor, "m x"]) -> Guess:
+    """The likelihood that the range of observations and reconstructions suggests.
+
+    What lies beyond 0 … 1 and reconstructs images better through a sigmoid is taken for logits.
+    """
+
+    def in_range(values: Tensor) -> bool:
+        return bool(values.min() >= 0.0) and bool(values.max() <= 1.0)
+
+    if not in_range(pixels):
+        return "Gaussian"
+    if in_range(decoded):
+        return "Bernoulli"
+    as_logits, as_means = ((values - pixels).double().square().mean() for values in (decoded.sigmoid(), decoded))
+    return "logits" if as_logits < as_means else "Gaussian"
 
 
 def _jacobians(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from axiswise.distributions import Bernoulli, Gaussian
-from axiswise.explanation._observation import KL_ABOVE, NAMED, STEP, Observed
+from axiswise.explanation._observation import KL_ABOVE, NAMED, STEP, Guess, Observed
 from axiswise.explanation._quantities import (
     Activity,
     Aggregate,
@@ -22,11 +22,14 @@ from axiswise.explanation._quantities import (
     Undefined,
 )
 from axiswise.geometry.activity import ACTIVE_BELOW
-from axiswise.records import Finding
+from axiswise.records import Baseline, Finding
+from axiswise.statistics import Interval
 
 FEW = 50  # points below which intervals and threshold decisions are weak
+SLIGHT = 0.1  # of a baseline, up to which a difference from it is called slight
 GAP = 0.01  # of the largest singular value, below which neighbours are hard to tell apart
 CLOSE, ROUGH = 0.1, 0.4  # mean |log(σ² / law)| below which variances are, or are roughly, those of the law
+LARGE = math.log(3.0)  # mean |log| of ratios from which they are factors in sentences, not percent
 APART = 0.95  # of the largest information, above which encodings hardly overlap
 
 ROLINEK = "Rolinek, Zietlow and Martius, Variational autoencoders pursue PCA directions (by accident), CVPR 2019, {}"
@@ -39,6 +42,33 @@ RANDOM_MODEL = (
     "The model draws random numbers of its own even in evaluation mode: its numbers hold for one draw. "
     "Return means and log-variances from the encoder, and E[x | z] from the decoder."
 )
+
+GUESSED: dict[Guess, str] = {
+    "Bernoulli": (
+        "Bernoulli pixels, since observations and reconstructions lie in 0 … 1. A Gaussian likelihood behind a sigmoid "
+        "looks the same."
+    ),
+    "logits": (
+        "Bernoulli pixels whose logits `decode` returns, since observations lie in 0 … 1, and its output fits them "
+        "better through a sigmoid. Let it return probabilities instead."
+    ),
+    "Gaussian": (
+        "Gaussian pixels. Their scale is unknown, so that only how the encoder's variances vary can be tested, not "
+        "their level."
+    ),
+}
+"""Why a likelihood was guessed, and what that leaves open."""
+IF: dict[Guess, str] = {
+    "Bernoulli": "pixels are Bernoulli, a guess from values in 0 … 1",
+    "logits": "the output of `decode` is logits of Bernoulli pixels, a guess from its range",
+    "Gaussian": "pixels are Gaussian, a guess",
+}
+WERE: dict[Guess, str] = {
+    "Bernoulli": "pixels Bernoulli, which values in 0 … 1 suggest",
+    "logits": "pixels Bernoulli and the output of `decode` their logits, which its range suggests",
+    "Gaussian": "pixels Gaussian",
+}
+FROM_LOGITS = " This takes the output of `decode` for logits, which is a guess."
 
 
 class Written(NamedTuple):
@@ -71,6 +101,12 @@ def write_findings(
         _scores(observed, quantities.scores, factor_names),
     )
     findings = tuple(one.finding for one in written if one.finding is not None)
+    if observed.guess == "logits":
+        decoded = ("orthogonality", "columns", "local directions", "effects")  # the law has its own words for it
+        findings = tuple(
+            one._replace(sentence=one.sentence + FROM_LOGITS) if one.name in decoded and one.value is not None else one
+            for one in findings
+        )
     return findings, tuple(limit for one in written for limit in one.limits)
 
 
@@ -97,10 +133,10 @@ def observation_limits(observed: Observed) -> list[str]:
             f"{len(observed.x)} points are few: which latents count as active, and every interval, may change with "
             "more."
         )
-    if observed.assumed_scale is not None:
+    if observed.guess is not None:
         limits.append(
-            f"The likelihood is unknown: Gaussian pixels of scale {observed.assumed_scale:.3g}, the model's own error, "
-            "were assumed. Whether the level of the encoder's variances is right cannot be tested, only how they vary."
+            f"The likelihood is a guess: {GUESSED[observed.guess]} Pass likelihood=Bernoulli() or "
+            "likelihood=Gaussian(scale), whichever the model was trained with."
         )
     if observed.not_differentiable is not None:
         reason = (
@@ -118,8 +154,8 @@ def observation_limits(observed: Observed) -> list[str]:
 def likelihood_name(observed: Observed) -> str:
     """What the likelihood is called."""
     likelihood = observed.likelihood
-    if observed.assumed_scale is not None:
-        return f"unknown (Gaussian({observed.assumed_scale:.3g}) assumed)"
+    if observed.guess is not None:
+        return f"unknown ({type(likelihood).__name__} guessed{', of logits' if observed.guess == 'logits' else ''})"
     return f"Gaussian({likelihood.scale:g})" if isinstance(likelihood, Gaussian) else type(likelihood).__name__
 
 
@@ -132,7 +168,7 @@ def _active(observed: Observed, activity: Activity) -> Written:
         unit="active latents",
         reference=ZIETLOW.format("section 5.3; ") + ROLINEK.format("definition 1 (the polarized regime)"),
     )
-    count, latents = len(observed.active), observed.latents
+    count, latents, value = len(observed.active), observed.latents, activity.interval
     if activity.criterion == "spread":
         return Written(
             finding(
@@ -145,6 +181,8 @@ def _active(observed: Observed, activity: Activity) -> Written:
         if activity.criterion == "kl"
         else f"mean posterior variance below {ACTIVE_BELOW:g} of the prior's"
     )
+    if value is not None and value.low < value.high:
+        criterion += f"; 95 %: {value.low:.0f} to {value.high:.0f}"
     if not observed.active:
         limit = (
             "No latent is active: the posterior has collapsed to the prior, and the decoder's geometry says nothing "
@@ -183,12 +221,12 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
             "The angles between columns do not depend on that.",
         )
     chance = found.baselines[1]
-    nearer = "nearer" if found.rank.beats_chance else "not shown to be nearer"
+    nearer = f"{_slightly(found.rank, found.interval.high, chance)}nearer"
     sentence = (
-        f"The decoder's local principal directions are {nearer} to the latent axes than chance: DtO over the "
-        f"{len(observed.active)} active latents is {found.interval.estimate:.2f}, where 0 is aligned and a random "
-        f"rotation gives {chance.value:.2f}; of "
-        f"{found.rank.draws} random rotations of this model {_as_low(found.rank)} as low."
+        f"The decoder's local principal directions are {'' if found.rank.beats_chance else 'not shown to be '}{nearer} "
+        f"to the latent axes than chance: DtO over the {len(observed.active)} active latents is "
+        f"{_with_interval(found.interval, '.2f')}, where 0 is aligned and a random rotation gives {chance.value:.2f}. "
+        f"{_rotations(found.rank, 'below')}"
     )
     return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
 
@@ -196,11 +234,14 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
 def _columns(found: Columns | Undefined) -> Written:
     if isinstance(found, Undefined):
         return Written(None)
+    value, rotated = found.interval, found.baselines[0]
+    closer = f"{_slightly(found.rank, value.high, rotated)}closer"
     sentence = (
-        f"The effects of different latents are {'' if found.rank.beats_chance else 'not shown to be '}closer to "
-        f"orthogonal than after a random rotation: {_percent(found.interval.estimate)} of JᵀJ lies off its diagonal, "
-        f"{_percent(found.baselines[0].value)} for the model rotated; the effects of the two most similar latents are "
-        f"{found.closest:.0f}° apart on average. Equal singular values do not affect this."
+        f"The effects of different latents are {'' if found.rank.beats_chance else 'not shown to be '}{closer} to "
+        f"orthogonal than after a random rotation: {_percent(value.estimate)} (95 %: {_percent(value.low)} to "
+        f"{_percent(value.high)}) of JᵀJ lies off its diagonal, {_percent(rotated.value)} for the model rotated. "
+        f"{_rotations(found.rank, 'below')} The effects of the two most similar latents are {found.closest:.0f}° apart "
+        "on average. Equal singular values do not affect this."
     )
     return Written(
         Finding(
@@ -226,21 +267,56 @@ def _law(observed: Observed, found: Law | Undefined, beta: float | int | None) -
     if isinstance(found, Undefined):
         sentence, limits = _undefined_law(found)
         return Written(finding(sentence, value=None), limits)
-    deviation = found.interval.estimate
-    size = math.expm1(deviation)
-    if deviation < ROUGH:
-        how = f"are {'' if deviation < CLOSE else 'roughly '}those"
-        by = f", to within {_percent(size, 1)} on average"
+    own, *rotated = _deviations([found.interval.estimate, *(one.value for one in found.baselines)])
+    implied = f"that the decoder's slope implies at {_law_taken_at(observed, beta)}"
+    within = f", to within {own} on average" + "".join(f"; rotated at random, to within {one}" for one in rotated)
+    apart, versus = f"by {own} on average", "".join(f"; rotated at random, by {one}" for one in rotated)
+    low, high = found.interval.low, found.interval.high
+    if high < ROUGH:
+        on = "On" if observed.guess is None else f"If {IF[observed.guess]}, then on"
+        how = "are" if high < CLOSE else "are roughly"
+        sentence = f"{on} active latents the encoder's variances {how} those {implied}{within}."
+    elif observed.guess is not None:
+        sentence = (
+            f"Not tested, because the likelihood is a guess. Were {WERE[observed.guess]}, then on active latents the "
+            f"encoder's variances would differ {apart} from those {implied}{versus}."
+        )
+    elif low > ROUGH:
+        sentence = f"On active latents the encoder's variances are not those {implied}: they differ {apart}{versus}."
     else:
-        how, by = "are not those", f": they differ {1 + size:.2g}-fold on average"
-    versus = "".join(f"; rotated at random, by {_percent(math.expm1(one.value))}" for one in found.baselines)
-    given = "" if beta is None else f"; β = {found.beta:g} was given"
-    sentence = (
-        f"On active latents the encoder's variances {how} that the decoder's slope implies{by}{versus}. They fit "
-        f"best at β = {found.best_beta:.3g}{given}."
-    )
+        sentence = (
+            f"On active latents the encoder's variances are not shown to be those {implied}, nor to be others: they "
+            f"differ {apart}{versus}. The interval is {' to '.join(_deviations([low, high]))}."
+        )
+    sentence += f" {_best_fit(observed, found, beta)}"
     limits = _law_limits(observed, found.best_beta, beta)
     return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
+
+
+def _law_taken_at(observed: Observed, beta: float | int | None) -> str:
+    if observed.guess == "Gaussian":
+        return "the scale of pixels that fits best"
+    return "the β that fits best" if beta is None else f"β = {beta:g}"
+
+
+def _best_fit(observed: Observed, found: Law, beta: float | int | None) -> str:
+    """Where variances fit the law best: at which β, or, without the scale of Gaussian pixels, at which scale."""
+    if observed.guess == "Gaussian":
+        weight = 1.0 if beta is None else beta
+        return f"With β = {weight:g} they fit best at pixels of scale {math.sqrt(found.best_beta / weight):.3g}."
+    return f"They fit best at β = {found.best_beta:.3g}." if math.isfinite(found.best_beta) else "They fit at no β."
+
+
+def _deviations(logarithms: Sequence[float]) -> list[str]:
+    """Mean |log| of ratios in one unit: percent, or factors where one of them is large.
+
+    Example:
+        >>> _deviations([math.log(1.25), math.log(1.5)]), _deviations([math.log(1.25), math.log(6.0)])
+        (['25.0 %', '50.0 %'], ['a factor of 1.25', 'a factor of 6'])
+    """
+    if max(logarithms) < LARGE:
+        return [_percent(math.expm1(one), 1) for one in logarithms]
+    return [f"a factor of {math.exp(one):.3g}" for one in logarithms]
 
 
 def _undefined_law(found: Undefined) -> tuple[str, tuple[str, ...]]:
@@ -266,14 +342,15 @@ def _law_limits(observed: Observed, best: float, beta: float | int | None) -> tu
     """What a comparison with the law leaves open."""
     limits = []
     if beta is None:
+        at = "" if observed.guess == "Gaussian" else f" at β = {best:.3g},"
         limits.append(
-            f"β is unknown: the law was compared at β = {best:.3g}, where it fits best, so that only how variances "
-            "vary was tested, not their level."
+            f"β is unknown: the law was compared{at} where it fits best, so that only how variances vary was tested, "
+            "not their level."
         )
-    elif not abs(math.log(best / beta)) <= math.log(1.5):
+    elif observed.guess != "Gaussian" and math.isfinite(best) and not abs(math.log(best / beta)) <= math.log(1.5):
         limits.append(
-            f"The variances fit the law best at β = {best:.3g}, not at the {beta:g} given. β or the scale of the "
-            "pixels may differ from what was given (a mean over pixels in the loss changes β), or training may not "
+            f"The variances fit the law best at β = {best:.3g}, not at β = {beta:g}. β, the likelihood or its "
+            "scale may differ from those of training (a mean over pixels in the loss changes β), or training may not "
             "have converged. The variances do not show which."
         )
     if isinstance(observed.likelihood, Bernoulli):
@@ -295,12 +372,14 @@ def _local_directions(observed: Observed, found: LocalDirections | Undefined) ->
     if isinstance(found, Undefined):
         sentence, limits = _undefined_local_directions(observed, found)
         return Written(finding(sentence, value=None), limits)
+    value, rotated = found.interval, found.baselines[0]
     follow = "follow" if found.rank.beats_chance else "are not shown to follow"
     sentence = (
-        f"Active latents {follow} the local principal directions of the data better than after a random rotation: the "
-        f"mean angle is {found.interval.estimate:.0f}°, {found.baselines[0].value:.0f}° for the model rotated, where "
-        f"90° is unrelated; of {found.rank.draws} rotations {_as_low(found.rank)} as low. To global principal "
-        f"directions it is {found.to_global:.0f}°."
+        f"Active latents {follow} the local principal directions of the data "
+        f"{_slightly(found.rank, value.high, rotated)}better than after a random rotation: the mean angle is "
+        f"{value.estimate:.1f}° (95 %: {value.low:.1f}° to {value.high:.1f}°), {rotated.value:.1f}° for the model "
+        f"rotated, where 90° is unrelated. {_rotations(found.rank, 'below')} To global principal directions it is "
+        f"{found.to_global:.1f}°."
     )
     limit = (
         f"Local principal directions come from the {found.neighbours} nearest of {len(observed.x):,} points: where "
@@ -328,13 +407,14 @@ def _undefined_local_directions(observed: Observed, found: Undefined) -> tuple[s
 
 
 def _aggregate(observed: Observed, found: Aggregate) -> Written:
-    distance, samples = found.interval.estimate, found.baselines[0]
-    fits = "fits the prior as well as draws of the prior do" if distance <= samples.high else "does not fit the prior"
+    value, samples = found.interval, found.baselines[0]
+    fits = "does not fit the prior" if value.low > samples.high else "is not shown to differ from the prior"
     farthest = int(found.per_latent.argmax())
     sentence = (
         f"The aggregate of all encodings {fits}, latent by latent: its distance over "
-        f"{'active ' if observed.active else ''}latents is {distance:.3f} standard deviations of the prior, "
-        f"{samples.value:.3f} for draws of the prior itself; it is largest at "
+        f"{'active ' if observed.active else ''}latents is {_with_interval(value, '.3f')} standard deviations "
+        f"of the prior, {samples.value:.3f} (95 %: {samples.low:.3f} to {samples.high:.3f}) for draws of the prior "
+        f"itself; it is largest at "
         f"{observed.name(found.latents[farthest])}, {found.per_latent[farthest]:.3f}."
     )
     limit = (
@@ -358,7 +438,7 @@ def _aggregate(observed: Observed, found: Aggregate) -> Written:
 def _overlap(found: Overlap | Undefined) -> Written:
     if isinstance(found, Undefined):
         return Written(None)
-    information, apart = found.interval.estimate, found.interval.estimate > APART * found.largest
+    information, apart = found.interval.estimate, found.interval.low > APART * found.largest
     sentence = (
         f"The encodings of different observations {'hardly overlap' if apart else 'overlap'}: an encoding carries "
         f"{information:.2f} nats about which of the {found.points:,} points it came from; {found.largest:.2f} nats "
@@ -376,11 +456,13 @@ def _overlap(found: Overlap | Undefined) -> Written:
 def _effects(observed: Observed, found: Effects) -> Written:
     first, changes = found.order[0], found.per_latent
     total = float((changes**2).sum())
-    share = f", {_percent(changes[first] ** 2 / total)} of what all latents do" if total > 0.0 else ""
-    others = ", ".join(f"{observed.name(latent)} by {changes[latent]:.3f}" for latent in found.order[1:4])
+    name, ahead = observed.name(first), found.lead is None or found.lead.low > 0.0
+    others = "".join(f", of {observed.name(latent)} by {changes[latent]:.3f}" for latent in found.order[1:4])
+    share = f" {name} does {_percent(changes[first] ** 2 / total)} of what all latents do." if total > 0.0 else ""
+    headline = f"{name} changes observations most" if ahead else "No latent is shown to change observations most"
     sentence = (
-        f"{observed.name(first)} changes observations most: one standard deviation of it moves a pixel by "
-        f"{found.interval.estimate:.3f} (root mean square){share}" + (f"; then {others}." if others else ".")
+        f"{headline}: one standard deviation of {name} moves a pixel by {found.interval.estimate:.3f} (root mean "
+        f"square){others}.{share}"
     )
     return Written(
         Finding(
@@ -413,11 +495,18 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
         for name, row, varies in zip(names, found.information, found.varies, strict=True)
         if varies
     ]
-    versus = "".join(f", and the model rotated has {one.value:.3f}" for one in found.baselines)
-    sentence = (
-        f"MIG is {found.interval.estimate:.3f}, where 1 is one latent for each factor and 0 none that stands "
-        f"out{versus}; SAP is {found.sap:.3f}; {'; '.join(best[:NAMED])}."
-    )
+    value = found.interval
+    mig = f"MIG is {_with_interval(value, '.3f')}, where 1 is one latent for each factor and 0 none that stands out"
+    if found.rank is None:
+        headline = f"{mig}."
+    else:
+        rotated = found.baselines[0]
+        stand = "stand" if found.rank.beats_chance else "are not shown to stand"
+        headline = (
+            f"Single latents {stand} for factors {_slightly(found.rank, value.low, rotated)}better than after a random "
+            f"rotation: {mig}, and {rotated.value:.3f} for the model rotated. {_rotations(found.rank, 'above')}"
+        )
+    sentence = f"{headline} SAP is {found.sap:.3f}. Among these points, {'; '.join(best[:NAMED])}."
     return Written(finding(sentence, value=found.interval, baselines=found.baselines))
 
 
@@ -432,8 +521,20 @@ def _names(observed: Observed, latents: Sequence[int]) -> str:
     return f"{names}, …" if len(latents) > NAMED else names
 
 
-def _as_low(rank: Rank) -> str:
-    return "none is" if rank.as_low == 0 else "1 is" if rank.as_low == 1 else f"{rank.as_low} are"
+def _slightly(rank: Rank, end: float, baseline: Baseline) -> str:
+    """Whether the interval, which ends there, excludes the baseline by so little that the sentence should say so."""
+    return "slightly " if rank.beats_chance and abs(baseline.value - end) < SLIGHT * abs(baseline.value) else ""
+
+
+def _rotations(rank: Rank, side: str) -> str:
+    """How many random rotations of the model do as well."""
+    count = {0: "none lies", 1: "1 lies"}.get(rank.as_good, f"{rank.as_good} lie")
+    return f"Of {rank.draws} random rotations of this model {count} within that interval or {side}."
+
+
+def _with_interval(value: Interval, digits: str) -> str:
+    """An estimate and its 95 % interval, to the same digits."""
+    return f"{value.estimate:{digits}} (95 %: {value.low:{digits}} to {value.high:{digits}})"
 
 
 def _percent(share: Any, digits: int = 0) -> str:

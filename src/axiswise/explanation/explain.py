@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
-from axiswise.explanation._observation import observe
+from axiswise.explanation._observation import Observed, observe
 from axiswise.explanation._quantities import arrays, compute
 from axiswise.explanation._sentences import RANDOM_MODEL, likelihood_name, observation_limits, write_findings
 from axiswise.numerics import permutation, repeatable
@@ -56,13 +56,16 @@ def explain(
 
     Arguments:
         encode: Maps ``(n, …)`` to mean and log-variance, as two tensors, a posterior's named tuple, or a normal
-            distribution of PyTorch's. Latents that are feature maps are flattened.
-        decode: Maps latents in the encoder's shape to E[x | z]: probabilities, not logits.
+            distribution of PyTorch's. Latents that are feature maps are flattened. A whole model whose forward gives
+            ``(reconstruction, mean, log-variance)`` will do, and an encoder of output objects, such as pythae's.
+        decode: Maps latents in the encoder's shape to E[x | z], as a tensor or in an output object: probabilities;
+            logits only without `likelihood`.
         x: Observations, as `encode` takes them.
         factors: What generated them, ``(n, k)``: integers are levels, other numbers continuous.
         factor_names: What the factors are called.
         likelihood: The distribution of observations around E[x | z] that the model was trained with: Gaussian(scale) or
-            Bernoulli(). None where it is unknown: Gaussian pixels as wide as the model's errors are assumed then.
+            Bernoulli(). None where it is unknown: it is then guessed from the range of values, logits included. A
+            finding that rests on the guess says so, and contradicts nothing.
         beta: Weight of the divergence that it was trained with, relative to sums over pixels; None where unknown.
         prior: Distribution of the latents.
         seed: Decides the points, the noise and the rotations.
@@ -79,7 +82,7 @@ def explain(
         >>> found["active"].value.estimate, round(found["orthogonality"].value.estimate, 3)
         (2.0, 0.0)
         >>> print(found["law"].sentence)
-        On active latents the encoder's variances are those that the decoder's slope implies, to within 0.0 % ...
+        On active latents the encoder's variances are those that the decoder's slope implies at β = 1, to within ...
     """
     check_observations(x)
     if len(x) < 2:
@@ -93,7 +96,7 @@ def explain(
     with torch.random.fork_rng(devices=[]), evaluating(encode, decode) as changed:
         before = torch.get_rng_state()
         observed = observe(Reader(encode, decode), x[chosen.to(x.device)], likelihood, prior, seed)
-        random = not torch.equal(torch.get_rng_state(), before)
+        random = not torch.equal(torch.get_rng_state(), before) and _differs(observed)
         quantities = compute(observed, known, beta, seed)
     findings, open_questions = write_findings(observed, quantities, beta, names)
     limits = [*observation_limits(observed), *([RANDOM_MODEL] if random else []), *open_questions]
@@ -110,6 +113,16 @@ def explain(
         "versions": versions(),
     }
     return Explanation(title, findings, tuple(dict.fromkeys(limits)), about, arrays(observed, quantities, names))
+
+
+def _differs(observed: Observed) -> bool:
+    """Whether the same observations are encoded, or decoded, differently the next time."""
+    some = observed.x[:2]
+    first, second = (observed.reader.encode(some) for _ in range(2))
+    with torch.no_grad():
+        decoded, again = (observed.reader.decode(first.mean) for _ in range(2))
+    pairs = ((first.mean, second.mean), (first.cholesky, second.cholesky), (decoded, again))
+    return not all(torch.equal(one, other) for one, other in pairs)
 
 
 def _factors(

@@ -39,6 +39,10 @@ from axiswise.records._identity import stored_as
 from axiswise.shapes import Float, Tensor
 
 CHUNK = 1 << 22  # numbers of observations passed to a user's function at a time
+# Names that output objects of pythae, diffusers and others have for the mean, the log-variance and E[x | z].
+MEANS = ("mean", "mu", "loc", "embedding")
+LOG_VARIANCES = ("log_variance", "logvar", "log_var", "log_covariance")
+RECONSTRUCTIONS = ("reconstruction", "recon_x", "recon", "x_hat", "sample", "mean")
 KINDS = {Diagonal: DiagonalParameters, Full: FullParameters, Deterministic: DeterministicParameters}
 
 
@@ -60,7 +64,8 @@ def from_models(
     Arguments:
         models: Pairs (encode, decode) of modules or other callables. ``encode(x)`` returns a pair of tensors, mean and
             log-variance, a posterior's named tuple, or a normal distribution of PyTorch. ``decode(z)`` returns
-            E[x | z]: probabilities, not logits; None where there is no decoder.
+            E[x | z]: probabilities, not logits; None where there is no decoder. Tuples of more, such as a model's
+            ``(reconstruction, mean, log-variance)``, and output objects, such as pythae's, are read, too.
         posterior: What `encode` returns: Diagonal(), Full() or Deterministic().
         prior: Distribution of the latents.
         likelihood: Distribution of observations around E[x | z].
@@ -123,6 +128,8 @@ class Reader:
         """Shape of the latents of one observation, once one has been encoded."""
         self.latents = 0
         """Their number; 0 before that."""
+        self._pixels = 0
+        """Numbers in one observation; 0 before one has been encoded."""
 
     def encode(self, x: Float[Tensor, "n ..."]) -> Parameters:
         """Parameters of q(z | x), latents flattened, without a graph.
@@ -148,11 +155,7 @@ class Reader:
         own = raw and "raw" in _parameters(self.decoder)
         with evaluating(self.decoder):
             decoded = _called("decode", self.decoder, shaped, {"raw": True} if own else {})
-        if not isinstance(decoded, Tensor):
-            raise AxiswiseError(
-                f"`decode` must return a tensor E[x | z]. Got {_described(decoded)}. Wrap it so that it returns the "
-                "reconstruction alone: lambda z: decode(z).reconstruction, for example."
-            )
+            decoded = as_reconstruction(decoded, len(z), self._pixels)
         if decoded.ndim < 2 or len(decoded) != len(z):
             raise AxiswiseError(
                 f"`decode` must return a row for each row of z, which has shape {tuple(shaped.shape)}. "
@@ -172,7 +175,8 @@ class Reader:
 
     def _read(self, x: Tensor) -> Parameters:
         """One chunk of posteriors, checked and flattened."""
-        posterior = as_posterior(_called("encode", self.encoder, x, {}), len(x))
+        self._pixels = x[0].numel()
+        posterior = as_posterior(_called("encode", self.encoder, x, {}), len(x), self._pixels)
         if self._kind is not None and not isinstance(posterior, self._kind):
             raise AxiswiseError(
                 f"`encode` must return {self._kind.__name__} or an equivalent. Got {type(posterior).__name__}. "
@@ -188,15 +192,22 @@ class Reader:
         return flat
 
 
-def as_posterior(output: Any, rows: int) -> Parameters:
-    """Reads the output of an encoder: two tensors, a posterior's named tuple, or a normal distribution of PyTorch.
+def as_posterior(output: Any, rows: int, pixels: int = 0) -> Parameters:
+    """Reads the output of an encoder, or of a whole model.
+
+    It may be two tensors, a posterior's named tuple, a normal distribution of PyTorch, or an object or mapping with
+    mean and log-variance under a usual name. Of other tuples the reconstruction is left out, and what has no row for
+    each observation, such as a loss; two tensors must remain.
 
     Arguments:
         output: The output.
         rows: Number of observations.
+        pixels: Numbers in one observation, by which a reconstruction is known.
 
     Example:
         >>> as_posterior((torch.zeros(4, 2), torch.zeros(4, 2)), 4).variance.sum()
+        tensor(8.)
+        >>> as_posterior((torch.ones(4, 9), torch.zeros(4, 2), torch.zeros(4, 2)), 4, pixels=9).variance.sum()
         tensor(8.)
         >>> as_posterior(torch.zeros(4, 2), 4)
         Traceback (most recent call last):
@@ -208,18 +219,24 @@ def as_posterior(output: Any, rows: int) -> Parameters:
             f"{tuple(output.shape)}. If that is both side by side, split it: lambda x: encode(x).chunk(2, 1). If it is "
             "a code without noise: lambda x: axiswise.distributions.DeterministicParameters(encode(x))."
         )
+    output = getattr(output, "latent_dist", output)  # where diffusers keeps a posterior
     if isinstance(output, torch.distributions.Independent):
         output = output.base_dist
     if isinstance(output, torch.distributions.Normal):
         output = (output.mean, output.variance.log())
+    if not isinstance(output, Parameters):
+        mean, log_variance = _named(output, MEANS), _named(output, LOG_VARIANCES)
+        if mean is not None and log_variance is not None:
+            output = DiagonalParameters(mean, log_variance)
     if isinstance(output, tuple | list) and not isinstance(output, Parameters):
-        if len(output) != 2 or not all(isinstance(part, Tensor) for part in output):
-            kinds = ", ".join(type(part).__name__ for part in output)
+        pair = [part for part in output if len(output) == 2 or (_has_rows(part, rows) and part[0].numel() != pixels)]
+        if len(pair) != 2 or not all(isinstance(part, Tensor) for part in pair):
+            kinds = ", ".join(_described(part) for part in output)
             raise AxiswiseError(
-                f"`encode` must return a pair (mean, log-variance) of tensors. Got {len(output)} of {kinds}. Wrap it "
-                "so that it returns these two: lambda x: encode(x)[1:], for example."
+                f"`encode` must return a pair (mean, log-variance) of tensors. Got {len(output)} parts: {kinds}. Wrap "
+                "it so that it returns these two: lambda x: encode(x)[1:], for example."
             )
-        output = DiagonalParameters(*output)
+        output = DiagonalParameters(*pair)
     if not isinstance(output, DiagonalParameters | FullParameters | DeterministicParameters):
         raise AxiswiseError(
             "`encode` must return a pair (mean, log-variance) of tensors, or DiagonalParameters, FullParameters or "
@@ -242,6 +259,45 @@ def as_posterior(output: Any, rows: int) -> Parameters:
             f"The Cholesky factor must have shape {(*mean.shape, mean.shape[-1])}. Got {tuple(output.cholesky.shape)}."
         )
     return output
+
+
+def as_reconstruction(output: Any, rows: int, pixels: int = 0) -> Tensor:
+    """Reads the output of a decoder: a tensor, or the one in a tuple, a mapping or an object that is E[x | z].
+
+    Arguments:
+        output: The output.
+        rows: Number of codes.
+        pixels: Numbers in one observation, by which a reconstruction is known; 0 where any number will do.
+
+    Example:
+        >>> as_reconstruction({"reconstruction": torch.zeros(4, 9)}, 4).shape
+        torch.Size([4, 9])
+        >>> as_reconstruction((torch.zeros(4, 9), torch.zeros(())), 4).shape
+        torch.Size([4, 9])
+    """
+    if isinstance(output, Tensor):
+        return output
+    found = _named(output, RECONSTRUCTIONS)
+    if found is None and isinstance(output, tuple | list):
+        suitable = [part for part in output if _has_rows(part, rows) and pixels in (0, part[0].numel())]
+        found = suitable[0] if len(suitable) == 1 else None
+    if found is None:
+        raise AxiswiseError(
+            f"`decode` must return a tensor E[x | z], or one in an output object. Got {_described(output)}. Wrap it so "
+            "that it returns the reconstruction alone: lambda z: decode(z)[0], for example."
+        )
+    return found
+
+
+def _named(output: Any, names: Sequence[str]) -> Tensor | None:
+    """The first tensor that an object or mapping has under one of some names."""
+    keys = output if isinstance(output, Mapping) else {}
+    parts = (part for name in names for part in (getattr(output, name, None), keys.get(name)))
+    return next((part for part in parts if isinstance(part, Tensor)), None)
+
+
+def _has_rows(part: Any, rows: int) -> bool:
+    return isinstance(part, Tensor) and part.ndim > 1 and len(part) == rows
 
 
 def check_observations(x: Any) -> None:
@@ -348,6 +404,8 @@ def _parameters(function: Callable[..., Any]) -> Sequence[str]:
 
 
 def _described(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return f"{type(value).__name__} of {', '.join(_described(part) for part in value)}"
     return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 

@@ -17,7 +17,7 @@ from axiswise.statistics import Interval, mean_interval
 ROTATIONS = 200  # random rotations that a model is compared with
 FEW_ROTATIONS = 20  # the same where each takes neighbourhoods or scores of its own
 JACKKNIFE_BLOCKS = 40  # that points are left out in
-UNLIKELY = 0.05  # share of random rotations that do as well, below which a model beats chance
+UNLIKELY = 0.05  # share of random rotations that do as well, up to which a model beats chance
 ROTATED = "this model, rotated"
 
 Reason = Literal[
@@ -92,22 +92,27 @@ def baseline(name: str, draws: Float[ndarray, " r"], about: str = "random rotati
 
 
 class Rank(NamedTuple):
-    """How many draws are as low as a model's value."""
+    """How many draws do as well as a model, whose value has an interval."""
 
-    as_low: int
-    """Draws that are at most the value."""
+    as_good: int
+    """Draws that lie within the interval, or on its better side."""
     draws: int
     """All draws."""
 
     @property
     def beats_chance(self) -> bool:
-        """Whether so few draws are as low that it is no accident."""
-        return (self.as_low + 1) / (self.draws + 1) <= UNLIKELY
+        """Whether the interval excludes so many draws that it is no accident."""
+        return (self.as_good + 1) / (self.draws + 1) <= UNLIKELY
 
 
-def rank(draws: Float[ndarray, " r"], value: Interval) -> Rank:
-    """Counts the draws that are as low as an estimate."""
-    return Rank(int((draws <= value.estimate).sum()), len(draws))
+def rank(draws: Float[ndarray, " r"], worst: float) -> Rank:
+    """Counts the draws that are as low as the worst value that an interval allows: its upper end, where low is good.
+
+    Example:
+        >>> rank(np.array([60.5, 61.0, 61.5]), 61.2), rank(np.array([60.5, 61.0, 61.5]), math.nan)
+        (Rank(as_good=2, draws=3), Rank(as_good=3, draws=3))
+    """
+    return Rank(int((~(draws > worst)).sum()), len(draws))  # without an interval nothing is excluded
 
 
 def jackknife(arrays: Sequence[ndarray], statistic: Callable[..., float]) -> Interval:

@@ -59,7 +59,8 @@ def aggregate(observed: Observed, seed: int) -> Aggregate:
         places = ((np.arange(len(rows)) + 0.5) * len(ordered) / len(rows)).astype(np.intp)
         return np.abs(np.sort(rows, axis=0) - ordered[places]).mean(0) / spread
 
-    shuffled = prior[permutation(seed, "explain prior", PRIOR_SAMPLES).numpy()]
+    # A stream of its own: the numbers that made the draws would sort them.
+    shuffled = prior[permutation(seed, "explain prior order", PRIOR_SAMPLES).numpy()]
     parts = [shuffled[start : start + len(codes)] for start in range(0, PRIOR_SAMPLES - len(codes) + 1, len(codes))]
     by_chance = np.array([distances(part).mean() for part in parts[:ROTATIONS]] or [math.nan])
     edges = np.linspace(-4.0, 4.0, BINS + 1) * float(spread.max())

@@ -30,7 +30,7 @@ class Columns(NamedTuple):
     baselines: tuple[Baseline, ...]
     """The model under random rotations."""
     rank: Rank
-    """How many rotations are as low."""
+    """How many rotations lie within the interval or below."""
     closest: float
     """Mean angle of the two columns that are most alike, in degrees."""
     cosines: Float[ndarray, "d d"]
@@ -51,7 +51,7 @@ def columns(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Columns | 
     return Columns(
         interval=interval,
         baselines=(baseline(ROTATED, rotated),),
-        rank=rank(rotated, interval),
+        rank=rank(rotated, interval.high),
         closest=math.degrees(math.acos(min(1.0, found.largest.item()))),
         cosines=as_numpy(found.cosines),
         per_point=per_point,

@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from axiswise import geometry
 from axiswise.explanation._observation import NAMED, Observed
-from axiswise.explanation._quantities._baselines import as_numpy, diagonal
+from axiswise.explanation._quantities._baselines import as_numpy, diagonal, jackknife
 from axiswise.shapes import Float, Tensor
 from axiswise.statistics import Interval, bootstrap
 
@@ -22,6 +22,8 @@ class Effects(NamedTuple):
 
     interval: Interval
     """The change by the latent that changes most."""
+    lead: Interval | None
+    """How much more the first latent changes than the second; None with one latent."""
     order: list[int]
     """Latents, the one that changes most first."""
     per_latent: Float[ndarray, " z"]
@@ -46,12 +48,25 @@ def effects(observed: Observed) -> Effects:
     values = torch.linspace(-2.0, 2.0, VALUES)
     return Effects(
         interval=bootstrap(squares[:, first], _change(float(spread[first]), pixels), resamples=RESAMPLES),
+        lead=_lead(squares[:, order[:2]], as_numpy(observed.samples)[: len(squares), order[:2]], pixels),
         order=order,
         per_latent=per_latent,
         traversal=_traversal(observed, traversed, values),
         values=as_numpy(values),
         traversed=traversed,
     )
+
+
+def _lead(squares: Float[ndarray, "m d"], samples: Float[ndarray, "m d"], pixels: int) -> Interval | None:
+    """Change by the first of two latents less that by the second: slopes and spreads both vary with the points."""
+    if squares.shape[1] < 2:
+        return None
+
+    def lead(squares: ndarray, samples: ndarray) -> float:
+        first, second = np.sqrt(squares.mean(0) / pixels) * samples.astype(np.float64).std(0)
+        return float(first - second)
+
+    return jackknife((squares, samples), lead)
 
 
 def _change(spread: float, pixels: int) -> Callable[..., Any]:

@@ -11,10 +11,12 @@ from axiswise.explanation._observation import Observed
 from axiswise.explanation._quantities._baselines import (
     FEW_ROTATIONS,
     ROTATED,
+    Rank,
     Undefined,
     as_numpy,
     baseline,
     jackknife,
+    rank,
 )
 from axiswise.records import Baseline
 from axiswise.shapes import Float, Shaped, Tensor
@@ -28,6 +30,8 @@ class FactorScores(NamedTuple):
     """Mutual information gap (MIG)."""
     baselines: tuple[Baseline, ...]
     """The model under random rotations, with two active latents or more."""
+    rank: Rank | None
+    """How many rotations lie within the interval or above; None without rotations."""
     sap: float
     """Separated attribute predictability (SAP)."""
     information: Float[ndarray, "k z"]
@@ -53,13 +57,15 @@ def factor_scores(observed: Observed, rotations: Float[Tensor, "r d d"], factors
     information = np.divide(
         found.information, found.entropies[:, None], where=varies[:, None], out=np.zeros_like(found.information)
     )
-    baselines = ()
+    interval = jackknife((codes, factors), lambda c, f: float(np.asarray(scores.mig(c, f).score)))
+    baselines, ranked = (), None
     if len(observed.active) > 1:
-        rotated = codes[:, observed.active] @ rotations[:FEW_ROTATIONS].numpy()
-        baselines = (baseline(ROTATED, np.asarray(scores.mig(rotated, factors).score)),)
+        rotated = np.asarray(scores.mig(codes[:, observed.active] @ rotations[:FEW_ROTATIONS].numpy(), factors).score)
+        baselines, ranked = (baseline(ROTATED, rotated),), rank(-rotated, -interval.low)  # high is good
     return FactorScores(
-        interval=jackknife((codes, factors), lambda c, f: float(np.asarray(scores.mig(c, f).score))),
+        interval=interval,
         baselines=baselines,
+        rank=ranked,
         sap=float(np.asarray(sap.score)),
         information=information,
         varies=varies,

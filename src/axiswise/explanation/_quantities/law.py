@@ -35,7 +35,7 @@ class Law(NamedTuple):
     beta: float
     """The β at which the law is taken."""
     best_beta: float
-    """The β at which the law fits the median point and active latent."""
+    """The β at which the law fits the median point and active latent; with Gaussian pixels of unknown scale s, βs²."""
     measured: Float[ndarray, " n"]
     """Posterior variances of some points and active latents."""
     expected: Float[ndarray, " n"]
@@ -50,7 +50,8 @@ def law(observed: Observed, rotations: Float[Tensor, "r d d"], beta: float | int
     Arguments:
         observed: What was computed of the model.
         rotations: Random rotations of the active latents.
-        beta: Weight of the divergence; None where it is unknown, and the law is taken where it fits best.
+        beta: Weight of the divergence. Where it or the scale of Gaussian pixels is unknown, the law is taken where it
+            fits best.
     """
     if observed.kl is None:
         return Undefined("no noise")
@@ -64,7 +65,7 @@ def law(observed: Observed, rotations: Float[Tensor, "r d d"], beta: float | int
     root = observed.posterior.cholesky[: len(information)].double()
     covariance = root @ root.mT
     best = _best_beta(observed, information, covariance)
-    weight = best if beta is None else float(beta)
+    weight = best if beta is None or observed.guess == "Gaussian" else float(beta)
     if not math.isfinite(weight):
         return Undefined("no slope")
 

@@ -33,7 +33,7 @@ class LocalDirections(NamedTuple):
     baselines: tuple[Baseline, ...]
     """The model under random rotations."""
     rank: Rank
-    """How many rotations are as low."""
+    """How many rotations lie within the interval or below."""
     to_global: float
     """Mean angle to the principal directions of all data."""
     neighbours: int
@@ -67,7 +67,7 @@ def local_directions(observed: Observed, rotations: Float[Tensor, "r d d"]) -> L
     return LocalDirections(
         interval=interval,
         baselines=(baseline(ROTATED, rotated),),
-        rank=rank(rotated, interval),
+        rank=rank(rotated, interval.high),
         to_global=float(far[:, 0].mean()),
         neighbours=neighbours,
         per_latent=per_latent,

@@ -30,7 +30,7 @@ class Orthogonality(NamedTuple):
     baselines: tuple[Baseline, ...]
     """The model under random rotations, and chance."""
     rank: Rank
-    """How many rotations are as low."""
+    """How many rotations lie within the interval or below."""
     gap: float
     """Median gap between neighbouring singular values, as a share of the largest."""
     per_point: Float[ndarray, " m"]
@@ -56,7 +56,7 @@ def orthogonality(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Orth
     return Orthogonality(
         interval=interval,
         baselines=(baseline(ROTATED, rotated), by_chance),
-        rank=rank(rotated, interval),
+        rank=rank(rotated, interval.high),
         gap=geometry.singular_spectrum(gram=products).score.item(),
         per_point=per_point,
         rotated=rotated,

@@ -85,6 +85,8 @@ def measured(rows: Rows, run: str, quantity: str) -> dict[int, float]:
 def shares_of_training(rows: Rows, run: str, batches: int, *, tolerance: float = 0.03) -> list[float]:
     """The shares of Table 1 had training ended after so many batches: the rate is constant, so that it is the same.
 
+    Of training that was shorter there are none.
+
     Arguments:
         rows: Rows by run.
         run: Name of the run, with ΔKL at every recorded step.
@@ -94,12 +96,13 @@ def shares_of_training(rows: Rows, run: str, batches: int, *, tolerance: float =
     Example:
         >>> detail = {"delta": [0.5, 0.01, 0.5, 0.01, 0.01]}
         >>> rows = {"a": [{"measure": "polarization(active_below=0.8)", "steps": 400, "detail": detail}]}
-        >>> [shares_of_training(rows, "a", batches) for batches in (100, 400)]
-        [[0.5], [0.4]]
+        >>> [shares_of_training(rows, "a", batches) for batches in (100, 400, 800)]
+        [[0.5], [0.4], []]
     """
     found = []
     for row in rows.get(run, ()):
-        if row["measure"] == "polarization(active_below=0.8)" and row["detail"].get("delta"):
+        measured = row["measure"] == "polarization(active_below=0.8)" and row["detail"].get("delta")
+        if measured and batches <= row["steps"]:
             delta = np.array(row["detail"]["delta"], dtype=float)
             kept = delta[: 1 + round(batches / row["steps"] * (len(delta) - 1))]
             found.append(float(np.minimum.accumulate((kept < tolerance)[::-1]).mean()))

@@ -146,6 +146,15 @@ def test_methods_and_objects_of_plain_values_are_stored_and_loaded(tmp_path, fac
     assert equal(resumed, population)
 
 
+def test_a_factory_of_any_keywords_gets_the_latents_that_it_is_given():
+    def free(**sizes):
+        return nets(**sizes)
+
+    model = custom(free, 3, 2, arguments={"hidden": 4, "latents": 2})
+    assert model.network.arguments == {"hidden": 4, "latents": 2}
+    assert model.modules()["decoder"].in_features == 2
+
+
 def test_changes_of_an_object_after_the_model_was_made_do_not_count():
     builder = Builder(6)
     model = custom(builder, 3, 2)

@@ -147,7 +147,7 @@ def call(factory: Callable[..., Any], arguments: Mapping[str, Any], latents: int
     """
     given = {name: value for name, value in arguments.items() if name != SELF}
     parameters = _parameters(factory)
-    if "latents" in parameters:
+    if takes_latents(factory):
         given = {**given, "latents": latents}
     try:
         if parameters:
@@ -158,6 +158,11 @@ def call(factory: Callable[..., Any], arguments: Mapping[str, Any], latents: int
             f"{', '.join(given) or '(none)'}. Got a {error}: give it with `arguments`, or a default."
         ) from None
     return factory(**given)
+
+
+def takes_latents(factory: Callable[..., Any]) -> bool:
+    """Whether a factory is told the number of latents: it has a parameter of that name."""
+    return "latents" in _parameters(factory)
 
 
 def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

@@ -10,7 +10,7 @@ from torch.nn.parameter import is_lazy
 
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
-from axiswise.models._factory import call, display_name, factory_name, normal_form
+from axiswise.models._factory import call, display_name, factory_name, normal_form, takes_latents
 from axiswise.models._sizes import as_shape, check_sizes
 from axiswise.models.vae import VAE
 from axiswise.records._identity import left_out_if_empty, stored_as
@@ -48,12 +48,13 @@ class Custom:
 
     def __post_init__(self) -> None:
         factory, arguments = normal_form(self.factory, self.arguments)
-        if arguments.setdefault("latents", self.latents) != self.latents:
+        if arguments.get("latents", self.latents) != self.latents:
             raise AxiswiseError(
                 f"The model has {self.latents} latents. Got arguments with latents = {arguments['latents']}. Leave "
                 "that out: a factory with a parameter `latents` is told their number."
             )
-        del arguments["latents"]
+        if takes_latents(factory):  # which tells it
+            arguments.pop("latents", None)
         object.__setattr__(self, "factory", factory)
         object.__setattr__(self, "arguments", arguments)
 

@@ -309,6 +309,7 @@ class Training:
         gpu: Whether the default scale needs a GPU.
         parts: How many of the cells, panels or datasets that are printed it covers.
         departures: Every setting in which the study differs from the paper. One of steps means that it is shorter.
+        at_length: Whether records of the scale "paper" are committed, too: they decide in place of shorter ones.
     """
 
     study: str
@@ -317,6 +318,7 @@ class Training:
     gpu: bool = False
     parts: int = 1
     departures: tuple[Departure, ...] = ()
+    at_length: bool = False
 
     def departures_at(self, scale: str) -> list[Departure]:
         """Those that the study has at that scale."""

@@ -16,6 +16,8 @@ from axiswise_papers._claim import Claim, Decision, Finding, Rows, Training, Ver
 from axiswise_papers._tables import rows_of
 
 FORMAT, VERDICTS = "axiswise-verdicts-2", "verdicts.json"
+AT_LENGTH = "-paper"
+"""Ends the names of folders with committed records of the scale "paper"."""
 GPU, UNTRAINED, FAILED, NO_DATA = "needs a GPU", "has no committed records", "could not be run", "needs data"
 RANKS: dict[Verdict, int] = {
     "does not hold": 0,
@@ -162,8 +164,8 @@ def _judge(
     for part in claim.trained:
         folder = out / part.study
         if not runs_here(part):
-            committed = Path(results, *part.study.split(".")) if results is not None else None
-            if committed is None or not committed.is_dir():
+            committed = _committed(results, part.study)
+            if committed is None:
                 notes.append(f"{part.study}: {GPU if part.gpu else UNTRAINED}")
                 continue
             folder = committed
@@ -180,9 +182,15 @@ def _judge(
         found = list(part.judge(rows))
         if scale == "smoke":
             continue
+        decided_at, longer = scale, _committed(results, part.study + AT_LENGTH)
+        if part.at_length and longer is not None and scale == "default":
+            notes.append(f"{part.study}: from {longer}, {_made_on(longer)}; at the default scale {_tally(found)}")
+            rows, decided_at = rows_of(longer, part.runs), "paper"
+            seconds += _time(rows)
+            found = list(part.judge(rows))
         findings += found
-        departures += [f"{part.study}: {departure}" for departure in part.departures_at(scale)]
-        decisions.extend(_decision(finding, shorter=part.shorter_at(scale)) for finding in found)
+        departures += [f"{part.study}: {departure}" for departure in part.departures_at(decided_at)]
+        decisions.extend(_decision(finding, shorter=part.shorter_at(decided_at)) for finding in found)
     all_parts = int(claim.exact is not None) + sum(part.parts for part in claim.trained)
     parts = present - decisions.count("not run"), all_parts
     verdict = _verdict(decisions, parts, corrected=bool(claim.errata))
@@ -195,6 +203,12 @@ def _judge(
     return ClaimResult(
         claim, verdict, tuple(findings), seconds, tuple(notes), tuple(dict.fromkeys(departures)), parts, expected
     )
+
+
+def _committed(results: Path | None, name: str) -> Path | None:
+    """The folder of results with the records of a study, if there is one."""
+    folder = Path(results, *name.split(".")) if results is not None else None
+    return folder if folder is not None and folder.is_dir() else None
 
 
 def _decision(finding: Finding, *, shorter: bool) -> Decision:
@@ -245,9 +259,13 @@ def summary(result: ClaimResult) -> str:
     if not result.findings:
         return "; ".join(result.notes)
     shown, *others = by_weight(result.findings)
-    counts = Counter(finding.decision for finding in (shown, *others))
-    tally = ", ".join(f"{count} {decision}" for decision, count in counts.items())
-    return f"{shown.what}: {phrase(shown)}" + (f" (of {len(result.findings)}: {tally})" if others else "")
+    return f"{shown.what}: {phrase(shown)}" + (f" (of {_tally(by_weight(result.findings))})" if others else "")
+
+
+def _tally(findings: Sequence[Finding]) -> str:
+    """How many findings there are, and of which kind."""
+    counts = Counter(finding.decision for finding in findings)
+    return f"{len(findings)}: " + ", ".join(f"{count} {decision}" for decision, count in counts.items())
 
 
 def by_weight(findings: Sequence[Finding]) -> list[Finding]:

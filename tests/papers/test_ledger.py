@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from axiswise_papers._verify import RANKS
+from axiswise.records import read_runs, read_study_header
+from axiswise_papers._verify import AT_LENGTH, RANKS
 from axiswise_papers.ledger import CLAIMS, STUDIES
 
 # The ids of the ledger, copied: a claim that goes missing, or one that nobody asked for, is seen here.
@@ -55,3 +56,15 @@ def test_an_erratum_names_a_test_that_is_there(claim, erratum):
     file, _, name = erratum.test.partition("::")
     found = ast.walk(ast.parse((ROOT / file).read_text("utf-8")))
     assert name.partition("[")[0] in {node.name for node in found if isinstance(node, ast.FunctionDef)}
+
+
+AT_THEIR_LENGTH = sorted({part.study for claim in CLAIMS for part in claim.trained if part.at_length})
+
+
+@pytest.mark.parametrize("name", AT_THEIR_LENGTH)
+def test_committed_records_of_the_papers_length_are_those_of_the_study(name):
+    paper, study = name.split(".")
+    folder = ROOT / "results" / paper / (study + AT_LENGTH)
+    assert read_study_header(folder)["command"] == f"axiswise run {name} --scale paper --device cuda"
+    found = {run: {record.member for record in records} for run, records in read_runs(folder).items()}
+    assert found == {run.name: {member.address for member in run.members} for run in STUDIES[name]("paper")}

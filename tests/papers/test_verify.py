@@ -207,6 +207,35 @@ def test_a_claim_of_a_gpu_is_judged_by_committed_records(tmp_path):
     assert judged.notes[0].endswith("made on cpu")
 
 
+def test_records_of_the_papers_length_decide_in_place_of_shorter_ones(tmp_path):
+    def members(rows):
+        return {row["member"] for row in rows["first/square"]}
+
+    def judge_members(rows):
+        yield true("four members", len(members(rows)) == 4)
+
+    def longer(scale):
+        return [replace(run, members=[replace(run.members[0], seed=seed) for seed in range(4)]) for run in small(scale)]
+
+    part = Training("p.small", judge_members, departures=SHORTER, at_length=True)
+    (judged,) = only([claim(trained=(part,))], tmp_path / "runs", results=tmp_path / "results")
+    assert (judged.verdict, judged.parts) == ("undecided", (1, 1))  # nothing is committed: the shorter ones decide
+    list(verify([claim(trained=(part,))], {"p.small": longer}, "paper", tmp_path / "long", workers=1))
+    kept = tmp_path / "results" / "p" / "small-paper"
+    kept.parent.mkdir(parents=True)
+    (tmp_path / "long" / "p.small").rename(kept)
+    (judged,) = only([claim(trained=(part,))], tmp_path / "runs", results=tmp_path / "results")
+    assert (judged.verdict, judged.parts, judged.departures) == ("holds", (1, 1), ())
+    assert judged.notes == (f"p.small: from {kept}, made on cpu; at the default scale 1: 1 contradicted",)
+    not_so = replace(part, judge=lambda rows: [true("three members", len(members(rows)) == 3)])
+    (judged,) = only([claim(trained=(not_so,))], tmp_path / "runs", results=tmp_path / "results")
+    assert judged.verdict == "does not hold"  # it is not shorter than the paper's
+    (judged,) = only(
+        [claim(trained=(replace(part, at_length=False),))], tmp_path / "runs", results=tmp_path / "results"
+    )
+    assert judged.verdict == "undecided"
+
+
 def test_a_smoke_run_judges_no_trained_model(tmp_path):
     never = Training("p.small", lambda rows: [true("x", False)], gpu=True)
     (judged,) = only([claim(trained=(never,))], tmp_path, "smoke")

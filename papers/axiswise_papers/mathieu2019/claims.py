@@ -392,7 +392,17 @@ def _contrary() -> str:
 
 _GRID = Departure("α and β", "a grid of ours", "a picture without numbers", lasting=True)
 _NETWORKS = Departure("seeds", "10", "100")
-_TOP = (Departure("steps", "30,000", "230,400"), _NETWORKS, _GRID)
+_TOP = (
+    Departure("steps", "30,000", "230,400"),
+    _NETWORKS,
+    _GRID,
+    Departure(
+        "prior",
+        "variances in proportion to the squared singular values, times the number of latents",
+        "deviations a softmax of the singular values, which would give all to the first",
+        lasting=True,
+    ),
+)
 _BOTTOM = (
     Departure("steps", "15,000", "115,200"),
     _NETWORKS,

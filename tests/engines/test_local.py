@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import axiswise.studies._folder
-from axiswise import train
+from axiswise import load, optimizers, stopping, train
 from axiswise.cli import main
 from axiswise.engines import _local as local
 from axiswise.engines import run_study
@@ -126,6 +126,28 @@ def test_a_run_is_trained_in_one_call_and_once_complete_left_alone(studies, tmp_
     assert rows(tmp_path / "out") == before
     with pytest.raises(StudyIncomplete, match=r"contains members trained with dataset .*'ratio': 1.0.* Got .*2.0"):
         run_study(partial(study, ratio=2.0), "default", tmp_path / "out", name="study")
+
+
+def test_a_run_may_have_a_rule_that_stops_its_members_and_another_rule_is_another_result(studies, tmp_path):
+    still, moving = (optimizers.Adam(lr=rate) for rate in (0.0, 1e-2))
+    (member, *_) = studies.members(40)
+    members = [replace(member, optimizer=optimizer) for optimizer in (still, moving)]
+
+    def study(scale, patience=1):
+        rule = stopping.Plateau("elbo", patience=patience)
+        return [studies.Run("a", studies.square, members, [studies.mig], held_out=True, every=4, stop=rule)]
+
+    run_study(study, "default", tmp_path / "out")
+    first, second = load(tmp_path / "out/a").trained
+    assert (first.status, first.validation["step"].tolist()) == ("stopped at step 8", [4, 8])
+    assert second.steps > 8
+    before = weights(tmp_path / "out")
+    run_study(study, "default", tmp_path / "out")
+    assert weights(tmp_path / "out") == before
+    with pytest.raises(StudyIncomplete, match=r"contains members trained with `stop` .*'patience': 1.* Got .*: 2"):
+        run_study(partial(study, patience=2), "default", tmp_path / "out", name="study")
+    with pytest.raises(AxiswiseError, match=r"of run 'a' need data to validate on. Got held_out=False"):
+        replace(study("default")[0], held_out=False)
 
 
 def test_a_run_whose_worker_dies_twice_fails_alone_and_workers_have_the_environment_of_the_call(

@@ -16,6 +16,7 @@ from axiswise.evaluation import evaluate, name_of
 from axiswise.population import Failure, Precision, Progress, train
 from axiswise.population._code import code_of, code_of_dataset
 from axiswise.population._folder import RunFolder
+from axiswise.population._validation import validation_of
 from axiswise.population.train import device_named, fast_precision, type_name
 from axiswise.records import locked, read_records, read_study_header, records_file, versions, write_json
 from axiswise.records._fingerprint import differences, fingerprint
@@ -202,6 +203,7 @@ def train_and_measure(
         dataset = run.dataset().to(device)
         split = dataset.split() if run.held_out else None
         trained_on, measured_on = (split.train, split.test) if split else (dataset, dataset)
+        validation = split.validation if split and run.validated else None
         precision = fast_precision(precision, torch.float32, device, run.members)
         changed = changed_measures(run, folder)
         if changed and not retrain:
@@ -212,11 +214,14 @@ def train_and_measure(
         own = RunFolder(folder)
         if complete(run, folder) and not changed and own.tidy and own.made_by(code_of(run.members)):
             type_of_run = type_name(torch.float32, precision)
-            own.check(trained_on.identity, type_of_run, code_of_dataset(trained_on))  # refuses another
+            validated = validation_of(validation, run.every, run.stop, dataset.device)
+            form = validated.form if validated else None
+            own.check(trained_on.identity, type_of_run, code_of_dataset(trained_on), form)  # refuses another
             return
         try:
             options = {"out": folder, "precision": precision, "progress": progress, "retrain": retrain}
-            population = train(run.members, trained_on, **options)
+            steered = {"validation": validation, "every": run.every, "stop": run.stop}
+            population = train(run.members, trained_on, **steered, **options)
         except TrainingIncomplete as incomplete:
             population, failures = incomplete.population, list(incomplete.failures)
         if population is not None:

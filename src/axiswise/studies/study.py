@@ -8,6 +8,7 @@ from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import Measure
 from axiswise.population import Member
+from axiswise.stopping import StoppingRule
 
 Scale = Literal["smoke", "default", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "default", "paper")
@@ -23,6 +24,8 @@ class Run:
         members: What is trained, on `dataset().split().train` if `held_out`, else on all of it.
         measures: What is measured, on the test split if `held_out`, else on all of it.
         held_out: Whether to train on 80 % and measure on 10 % that training never saw.
+        every: Steps between two evaluations on the other 10 %; None makes about twenty, if there is a rule.
+        stop: The rule by which members stop early, as for `train`; None trains each to its last step.
     """
 
     name: str
@@ -30,14 +33,26 @@ class Run:
     members: Sequence[Member]
     measures: Sequence[Measure]
     held_out: bool = False
+    every: int | None = None
+    stop: StoppingRule | None = None
 
     def __post_init__(self) -> None:
+        if self.validated and not self.held_out:
+            raise AxiswiseError(
+                f"`every` and `stop` of run {self.name!r} need data to validate on. Got held_out=False. Pass "
+                "held_out=True."
+            )
         if not callable(self.dataset):
             raise AxiswiseError(
                 f"`dataset` of run {self.name!r} must be a function that makes the dataset. Got "
                 f"{type(self.dataset).__name__}. Pass the function, such as `aw.data.synth_linear`, or a "
                 "`functools.partial` of it."
             )
+
+    @property
+    def validated(self) -> bool:
+        """Whether members are validated while they are trained."""
+        return self.every is not None or self.stop is not None
 
 
 Study = Callable[[Scale], list[Run]]

@@ -40,8 +40,20 @@ def test_the_examples_run(tmp_path, monkeypatch):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "readme.py", "exec"), {"__name__": "readme"})
-    table = re.search(r"```\n(measure .*?)```", README, re.DOTALL)
-    assert table is not None
-    lines = "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
-    assert table[1].strip() in lines
+    assert _first_output() in printed.getvalue()
     assert (tmp_path / "explanation.html").exists()
+
+
+@pytest.mark.slow
+def test_the_first_example_runs_in_a_plain_install(tmp_path):
+    absent = "import sys; sys.modules.update(dict.fromkeys(('pandas', 'matplotlib', 'pyarrow', 'onnx')))\n"
+    code = [sys.executable, "-c", absent + BLOCKS[0]]
+    done = subprocess.run(code, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == _first_output()
+
+
+def _first_output() -> str:
+    found = re.search(r"```\n(β = .*?)```", README, re.DOTALL)
+    assert found is not None
+    return found[1]

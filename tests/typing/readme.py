@@ -8,8 +8,6 @@ is defined where README assumes one.
 
 from axiswise.distributions import DiagonalParameters
 
-import pandas
-
 import axiswise as aw
 
 square = aw.data.synth_linear(ratio=2.0, samples=10_000)
@@ -22,8 +20,11 @@ members = aw.grid(
 )
 population = aw.train(members, square, out="runs/square")
 records = aw.evaluate(population, square, [aw.scores.mig, aw.geometry.dto])
-table = pandas.DataFrame(records).assign(beta=[record.hyperparameters["beta"] for record in records])
-print(table.pivot_table("value", "beta", "measure").round(2))
+for beta in (0.1, 1, 4, 16):
+    own = [record for record in records if record.hyperparameters["beta"] == beta]
+    for measure in ("mig", "dto"):
+        mean = aw.statistics.mean_interval(record.value for record in own if record.measure == measure)
+        print(f"β = {beta:<4} {measure} {mean.estimate:.2f} [{mean.low:.2f}, {mean.high:.2f}]")
 
 sprites = aw.data.dsprites()
 members = aw.grid(

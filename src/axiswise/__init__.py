@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from axiswise import statistics as statistics
     from axiswise import stopping as stopping
     from axiswise import studies as studies
+    from axiswise import trackers as trackers
     from axiswise.evaluation import evaluate as evaluate
     from axiswise.explanation import explain as explain
     from axiswise.population import Member as Member
@@ -76,6 +77,7 @@ _HOMES = {
     "statistics": "statistics",
     "stopping": "stopping",
     "studies": "studies",
+    "trackers": "trackers",
     "train": "population",
 }
 

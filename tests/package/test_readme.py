@@ -16,7 +16,7 @@ ELSEWHERE = ("dsprites()", "load_change(")  # examples that need a GPU, and a fi
 
 
 def test_pyright_reads_every_example():
-    assert len(BLOCKS) == 8
+    assert len(BLOCKS) == 9
     places = [TYPED.find(block) for block in BLOCKS]
     assert -1 not in places
     assert places == sorted(places)

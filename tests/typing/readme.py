@@ -76,6 +76,9 @@ def widths(scale: Scale) -> list[Run]:
     return [Run("square/widths", aw.data.synth_linear, members, (aw.scores.mig, aw.geometry.dto), held_out=True)]
 
 
+with aw.trackers.csv_file("runs/history.csv") as track:
+    aw.train(members, square, out="runs/tracked", on_history=track)
+
 import numpy as np
 
 generator = np.random.default_rng(0)

@@ -1,7 +1,7 @@
 """Trained members: weights, history and status; and groups of them that compute as one."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -203,8 +203,14 @@ def settings_of(trained: Trained) -> dict[str, Any]:
 
     Hyperparameters are all plain fields of the objective, also whole numbers and flags; schedules are in words.
     """
-    member = trained.member
-    known = not trained.external  # the settings of a model that was trained elsewhere are unknown
+    # Of a model that was trained elsewhere, these are unknown.
+    unknown = dict.fromkeys(("optimizer", "lr", "steps")) if trained.external else {}
+    went = {"status": trained.status, "training_seconds": round(trained.seconds, 3)}
+    return {**settings_of_member(trained.member), **unknown, **went}
+
+
+def settings_of_member(member: Member) -> dict[str, Any]:
+    """What a member is made of and trained with, likewise."""
     arguments = describe(getattr(member.model.network, "arguments", {}))
     return {
         "member": member.address,
@@ -213,14 +219,21 @@ def settings_of(trained: Trained) -> dict[str, Any]:
         "latents": member.model.latents or None,
         "objective": type(member.objective).__name__,
         "hyperparameters": _plain(member.objective),
-        "optimizer": type(member.optimizer).__name__ if known else None,
-        "lr": _plain(member.optimizer).get("lr") if known else None,
+        "optimizer": type(member.optimizer).__name__,
+        "lr": _plain(member.optimizer).get("lr"),
         "batch": member.batch,
-        "steps": member.steps if known else None,
+        "steps": member.steps,
         "seed": member.seed,
-        "status": trained.status,
-        "training_seconds": round(trained.seconds, 3),
     }
+
+
+def in_one_row(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with arguments of the networks and hyperparameters among the others."""
+    others = dict(settings)
+    nested = {**others.pop("arguments"), **others.pop("hyperparameters")}
+    more = {name if name not in others else f"{name} of the networks": value for name, value in nested.items()}
+    first = {name: others.pop(name) for name in ("member", "architecture", "latents", "objective")}
+    return {**first, **more, **others}
 
 
 def _plain(owner: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.population._catalogue import check_storable
 from axiswise.population._folder import RunFolder
-from axiswise.population._trained import Group, Trained, settings_of
+from axiswise.population._trained import Group, Trained, in_one_row, settings_of
 from axiswise.population.member import Member
 from axiswise.population.model import Model
 from axiswise.records import address, describe
@@ -56,7 +56,7 @@ class Population:
         return f"Population({len(self)} members)"
 
     def _repr_html_(self) -> str:
-        return html_table([_row(trained) for trained in self.trained])
+        return html_table(self._rows)
 
     @overload
     def __getitem__(self, position: int) -> Model: ...
@@ -85,7 +85,7 @@ class Population:
             >>> len(train(members, data.synth_linear(samples=100)).where(beta=4.0, seed=[0, 2], latents=2))
             2
         """
-        rows = [_row(trained) for trained in self.trained]
+        rows = self._rows
         for name in settings:
             if not any(name in row for row in rows):
                 known = ", ".join(dict.fromkeys(key for row in rows for key in row))
@@ -107,7 +107,7 @@ class Population:
             import pandas
         except ImportError:
             raise AxiswiseError("A table needs pandas. Install it: pip install 'axiswise[report]'.") from None
-        return pandas.DataFrame([_row(trained) for trained in self.trained])
+        return pandas.DataFrame(self._rows)
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -184,20 +184,16 @@ class Population:
         """The same population on another device."""
         return Population([trained.to(torch.device(device)) for trained in self.trained], self.folder)
 
+    @property
+    def _rows(self) -> list[dict[str, Any]]:
+        """The settings of each member, and how its training went."""
+        return [in_one_row(settings_of(trained)) for trained in self.trained]
+
     def _ordered(self, parts: Sequence[Tensor]) -> Tensor:
         """Puts the groups' rows back into the members' order."""
         positions = torch.tensor([position for group in self.groups for position in group.positions])
         joined = torch.cat(list(parts))
         return joined[positions.argsort().to(joined.device)]
-
-
-def _row(trained: Trained) -> dict[str, Any]:
-    """The settings of a member in one row: arguments of its networks and hyperparameters among the others."""
-    settings = settings_of(trained)
-    nested = {**settings.pop("arguments"), **settings.pop("hyperparameters")}
-    more = {name if name not in settings else f"{name} of the networks": value for name, value in nested.items()}
-    first = {name: settings.pop(name) for name in ("member", "architecture", "latents", "objective")}
-    return {**first, **more, **settings}
 
 
 def _matches(found: Any, wanted: Any) -> bool:

@@ -6,7 +6,7 @@ encoder law were chosen after these. What changed after a first run are networks
 explains, and three rules, which had asked for less than the paper says. Figure 2 asked that points be drawn towards
 their neighbours, where the caption has them map to their means. Corollary 3.1 asked for the threshold of linear VAEs
 alone. The tanh decoder of `plateau` was drawn, and not judged. Every difference is paired by seed, and every interval
-is Student's t over ten seeds, but for medians over the twenty of linear VAEs, of which some get stuck.
+is Student's t over ten seeds, but for medians over the forty of linear VAEs, of which some get stuck.
 """
 
 import math

@@ -175,13 +175,15 @@ def test_members_have_the_masks_they_have_alone():
 
 
 def test_directional_derivatives_see_one_mask():
-    """A direction goes through the mask that the value goes through, whichever the direction."""
+    """A direction goes through the mask that the value goes through, whichever the direction, for every member."""
     x, directions = torch.ones(50), torch.randn(4, 50)
 
-    def drop(x):
-        with SeededDropout(torch.tensor(0), torch.tensor(0)):
+    def drop(seed, x):
+        with SeededDropout(seed, torch.tensor(0)):
             return functional.dropout(x, 0.5)
 
-    value = drop(x)
-    moved = vmap(lambda direction: jvp(drop, (x,), (direction,))[1])(directions)
-    torch.testing.assert_close(moved, directions * value)
+    def moved(seed):
+        return vmap(lambda direction: jvp(lambda x: drop(seed, x), (x,), (direction,))[1])(directions)
+
+    expected = torch.stack([directions * drop(seed, x) for seed in torch.arange(3)])
+    torch.testing.assert_close(vmap(moved)(torch.arange(3)), expected)

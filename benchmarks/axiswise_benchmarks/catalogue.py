@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from axiswise.data import FactorDataset, arrays
 from axiswise.models import Networks
@@ -19,6 +21,7 @@ from axiswise.shapes import Tensor
 from axiswise_benchmarks.networks import NETWORKS, Network
 from axiswise_benchmarks.throughput import Task, bandwidth, cohort_rate, eager_rate, products, work
 
+aten = torch.ops.aten
 SHARE = 0.01  # of their length, by which the first step moves the weights
 
 
@@ -109,6 +112,39 @@ def deviation(
     return max(distances) if all(distance == distance for distance in distances) else float("nan")
 
 
+class SeededGenerator(TorchDispatchMode):
+    """PyTorch's own dropout by the random numbers of a member's step: nothing but its generator is replaced.
+
+    Arguments:
+        seed: The member's seed, on the device.
+        step: Number of the step.
+    """
+
+    def __init__(self, seed: Tensor, step: int) -> None:
+        super().__init__()
+        self.seed, self.step, self.calls = seed, step, 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is aten.bernoulli_.float:
+            noise, kept = (*args, 0.5)[:2]  # its default is left out
+            return noise.copy_(self._uniform(noise) >= 1.0 - kept)
+        if func is aten.native_dropout.default:  # on CUDA
+            x, p, _ = args
+            kept = self._uniform(x) >= p
+            return x * kept / (1.0 - p), kept
+        if func in (aten.rrelu_with_noise.default, aten.rrelu_with_noise_.default):
+            x, slopes, lower, upper, *_ = args
+            slopes.copy_(torch.where(x <= 0, lower + (upper - lower) * self._uniform(x), 1.0))
+            return x * slopes if func is aten.rrelu_with_noise.default else x.mul_(slopes)
+        return func(*args, **(kwargs or {}))
+
+    def _uniform(self, like: Tensor) -> Tensor:
+        stream, self.calls = f"dropout {self.calls}", self.calls + 1
+        return uniform(self.seed, stream, self.step, like.shape, dtype=like.dtype)
+
+
 def _length(parts: list[Tensor]) -> float:
     return float(torch.cat([part.double().flatten() for part in parts]).norm())
 
@@ -129,7 +165,8 @@ def _plain_loop(member: Member, dataset: FactorDataset) -> tuple[dict[str, Tenso
         (inputs,) = batches.inputs(pytree.tree_map(lambda table: table[0], batches.block(range(step, step + 1))))
         draws = {name: draw[0] for name, draw in inputs.draws.items()}
         batch = Batch(inputs.x[0], inputs.rows[0], len(dataset))
-        with repeatable():
+        random = SeededGenerator(torch.tensor(member.seed, device=dataset.device), step)
+        with repeatable(), random, sdpa_kernel(SDPBackend.MATH):
             loss = member.objective.loss(Networks(member.model, modules), batch, draws, inputs.step).total
             optimizer.zero_grad()
             loss.backward()

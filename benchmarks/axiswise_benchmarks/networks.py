@@ -452,11 +452,11 @@ def attention_on_maps() -> Pair:
     return _encoder(64 * 64, *encoder), _decoder((64, 8, 8), *decoder, nn.ConvTranspose2d(32, 3, 4, 2, 1))
 
 
-def transformer() -> Pair:
-    """Patches of 8 × 8 pixels through PyTorch's own transformer layers, without dropout."""
+def transformer(depth: int = 2, dropout: float = 0.0) -> Pair:
+    """Patches of 8 × 8 pixels through PyTorch's own transformer layers."""
 
     def layers() -> nn.Module:
-        return nn.Sequential(*(nn.TransformerEncoderLayer(64, 4, 128, 0.0, batch_first=True) for _ in range(2)))
+        return nn.Sequential(*(nn.TransformerEncoderLayer(64, 4, 128, dropout, batch_first=True) for _ in range(depth)))
 
     encoder = [nn.Conv2d(3, 64, 8, 8), nn.Flatten(2), Apply(_transposed), layers()]
     decoder = [layers(), Apply(_transposed), nn.Unflatten(2, (4, 4)), nn.ConvTranspose2d(64, 3, 8, 8)]
@@ -565,6 +565,67 @@ def embedding_and_gru() -> Pair:
     return Recurrent(), CellByCell()
 
 
+# Dropout: of numbers, of channels, as layers and as functions
+
+
+def dense_dropout() -> Pair:
+    layers = [
+        nn.Dropout(0.2),
+        nn.Linear(64, 256),
+        nn.ReLU(),
+        nn.Dropout(),
+        nn.Linear(256, 256),
+        nn.ReLU(),
+        nn.Dropout(),
+    ]
+    decoder = [nn.Linear(LATENTS, 256), nn.ReLU(), nn.Dropout(0.1), nn.Linear(256, 64)]
+    return nn.Sequential(*layers, nn.Linear(256, 2 * LATENTS)), nn.Sequential(*decoder)
+
+
+def self_normalising() -> Pair:
+    layers = [nn.Linear(64, 256), nn.SELU(), nn.AlphaDropout(0.1), nn.Linear(256, 2 * LATENTS)]
+    decoder = [nn.Linear(LATENTS, 256), nn.SELU(), nn.AlphaDropout(0.05), nn.Linear(256, 64)]
+    return nn.Sequential(*layers), nn.Sequential(*decoder)
+
+
+def dropout_of_maps() -> Pair:
+    return _mirrored(lambda width: [nn.BatchNorm2d(width), nn.ReLU(), nn.Dropout2d(0.2)], (3, 16, 32, 32))
+
+
+def dropout_of_channels_1d() -> Pair:
+    encoder = [nn.Conv1d(4, 32, 5, 2, 2), nn.ReLU(), nn.Dropout1d(0.2), nn.Conv1d(32, 64, 5, 2, 2), nn.RReLU()]
+    decoder = [nn.ConvTranspose1d(64, 32, 4, 2, 1), nn.ReLU(), nn.Dropout1d(0.2), nn.ConvTranspose1d(32, 4, 4, 2, 1)]
+    return _encoder(64 * 16, *encoder), _decoder((64, 16), *decoder)
+
+
+def dropout_of_channels_3d() -> Pair:
+    encoder = [nn.Conv3d(1, 16, 4, 4), nn.SELU(), nn.FeatureAlphaDropout(0.2), nn.Conv3d(16, 32, 2, 2), nn.ReLU()]
+    decoder = [nn.ConvTranspose3d(32, 16, 2, 2), nn.ReLU(), nn.Dropout3d(0.2), nn.ConvTranspose3d(16, 1, 4, 4)]
+    return _encoder(32 * 8, *encoder), _decoder((32, 2, 2, 2), *decoder)
+
+
+class FunctionalDropout(nn.Module):
+    """A dense layer with dropout as a function, before it and, in place, behind it."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(inputs, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.dense(functional.dropout(x, 0.1, self.training))
+        return y + functional.dropout(y, 0.2, training=self.training, inplace=True)
+
+
+def functional_dropout() -> Pair:
+    encoder = [FunctionalDropout(64, 256), nn.SiLU(), nn.Linear(256, 2 * LATENTS)]
+    decoder = [nn.Linear(LATENTS, 256), nn.SiLU(), FunctionalDropout(256, 64)]
+    return nn.Sequential(*encoder), nn.Sequential(*decoder)
+
+
+def transformer_with_dropout() -> Pair:
+    return transformer(1, 0.1)
+
+
 # The VAEs of others, as their papers and pages describe them
 
 
@@ -638,4 +699,8 @@ NETWORKS: tuple[Network, ...] = (
     Network(convolutions_1d, (4, 64)),
     Network(convolutions_3d, (1, 16, 16, 16)),
     Network(embedding_and_gru, (12,)),
+    *(Network(build, (64,)) for build in (dense_dropout, self_normalising, functional_dropout)),
+    *(Network(build, RGB) for build in (dropout_of_maps, transformer_with_dropout)),
+    Network(dropout_of_channels_1d, (4, 64)),
+    Network(dropout_of_channels_3d, (1, 16, 16, 16)),
 )

@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
@@ -22,6 +23,7 @@ from axiswise.population import Member, Population, loop
 from axiswise.population import _cohort as cohort
 from axiswise.population._cohort import cohorts
 from axiswise.records import address, read_tensors, write_tensors
+from axiswise_benchmarks.catalogue import SeededGenerator
 
 RATE, STEPS, BATCH = 1e-3, 12, 8
 
@@ -52,6 +54,18 @@ def convolutional():
     return encoder, decoder
 
 
+def dropping():
+    """Dropout of maps, of numbers and as a function."""
+    encoder = nn.Sequential(nn.Conv2d(1, 6, 4, 2, 1), nn.ELU(), nn.Dropout2d(0.3), nn.Flatten(), nn.Linear(96, 4))
+    decoder = nn.Sequential(nn.Linear(2, 48), nn.ELU(), nn.Dropout(0.5), Dropping(48, 64), nn.Unflatten(1, (1, 8, 8)))
+    return encoder, decoder
+
+
+class Dropping(nn.Linear):
+    def forward(self, x):
+        return super().forward(functional.dropout(x, 0.1, self.training))
+
+
 def images() -> data.FactorDataset:
     return data.arrays(torch.rand(40, 1, 8, 8, generator=torch.Generator().manual_seed(0)))
 
@@ -59,6 +73,7 @@ def images() -> data.FactorDataset:
 MODELS = {
     "dense": (lambda: custom(dense, 3, 2), lambda: data.synth_linear(samples=200)),
     "convolutional": (lambda: custom(convolutional, (1, 8, 8), 2, likelihood=Bernoulli()), images),
+    "dropout": (lambda: custom(dropping, (1, 8, 8), 2), images),
 }
 
 
@@ -82,9 +97,10 @@ def plain_loop(member: Member, dataset) -> dict[str, torch.Tensor]:
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=RATE)
     for step in range(member.steps):
         x = dataset.x(integers(member.seed, "index", step, (BATCH,), len(dataset))).double()
-        mean, log_variance = encoder(x).chunk(2, -1)
         noise = normal(member.seed, "noise", step, (BATCH, 2), dtype=torch.float64)
-        output = decoder(mean + (log_variance / 2).exp() * noise)
+        with SeededGenerator(torch.tensor(member.seed), step):  # PyTorch's dropout by the member's random numbers
+            mean, log_variance = encoder(x).chunk(2, -1)
+            output = decoder(mean + (log_variance / 2).exp() * noise)
         if isinstance(member.model.likelihood, Bernoulli):
             error = functional.binary_cross_entropy_with_logits(output, x, reduction="none")
         else:
@@ -166,6 +182,25 @@ def test_evaluation_uses_running_statistics(own):
         assert (codes[position] - own.encode(x).mean).abs().max() < 1e-12
         assert (population.decode(codes)[position] - own.decode(codes[position])).abs().max() < 1e-12
     assert (population.encode(x[:1]).mean - codes[:, :1]).abs().max() < 1e-12
+
+
+def test_nothing_is_dropped_but_in_training(tmp_path):
+    """Neither in validation, which changes no bit of the training, nor by the exported networks, whose keys are own."""
+    dataset, members = images(), members_of(custom(dropping, (1, 8, 8), 2))
+    population = train(members, dataset)
+    validated = train(members, dataset, validation=dataset, every=4)
+    assert_bit_equal(validated, population)
+    x = dataset.x(torch.arange(len(dataset)))
+    encoder, decoder = dropping()
+    for position, trained in enumerate(validated.trained):
+        population[position].export(folder := tmp_path / str(position))
+        encoder.load_state_dict(load_file(folder / "encoder.safetensors"))  # which wants all keys, and no others
+        decoder.load_state_dict(load_file(folder / "decoder.safetensors"))
+        mean, log_variance = encoder.eval()(x).chunk(2, -1)
+        torch.testing.assert_close(population.encode(x).mean[position], mean)
+        torch.testing.assert_close(population.decode(mean)[position], decoder.eval()(mean))
+        divergence = 0.5 * (mean**2 + log_variance.exp() - log_variance - 1).sum(1).mean()
+        assert trained.validation["kl"][-1] == pytest.approx(divergence.item(), rel=1e-5)
 
 
 # Storing, loading, resuming.
@@ -289,9 +324,11 @@ def _saving_often(monkeypatch):
 
 
 @pytest.mark.usefixtures("_saving_often")
-def test_resuming_is_invisible(tmp_path):
-    dataset = data.synth_linear(samples=200)
-    members = members_of(custom(dense, 3, 2), history=1)
+@pytest.mark.parametrize("name", ["dense", "dropout"])
+def test_resuming_is_invisible(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(cohort, "stacking_pays", lambda model, device: True)
+    model, dataset = (make() for make in MODELS[name])
+    members = members_of(model, history=1)
     whole = train(members, dataset)
     interrupted(members, dataset, tmp_path / "run", 7)
     assert list((tmp_path / "run" / "cohorts").iterdir())
@@ -320,16 +357,13 @@ def test_cohorts_of_another_factory_are_left_alone(tmp_path):
 # What is refused, and what is not.
 
 
-def with_dropout():
-    return nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 4)), nn.Linear(2, 3)
+def with_recurrent_dropout():
+    return Summary(nn.LSTM(1, 2, 2, dropout=0.5), nn.Linear(2, 4)), nn.Linear(2, 3)
 
 
-def with_dropout_in_the_decoder():
-    return nn.Linear(3, 4), nn.Sequential(nn.Sequential(nn.Linear(2, 8), nn.AlphaDropout(0.1)), nn.Linear(8, 3))
-
-
-def with_random_slopes():
-    return nn.Sequential(nn.Linear(3, 4), nn.RReLU()), nn.Linear(2, 3)
+class Summary(nn.Sequential):
+    def forward(self, x):
+        return self[1](self[0](x.T[..., None])[0][-1])
 
 
 class Noisy(nn.Linear):
@@ -341,13 +375,13 @@ def with_noise():
     return Noisy(3, 4), nn.Linear(2, 3)
 
 
-def with_functional_dropout():
-    return nn.Linear(3, 4), FunctionalDropout(2, 3)
+def always_dropping():
+    return nn.Linear(3, 4), AlwaysDropping(2, 3)
 
 
-class FunctionalDropout(nn.Linear):
+class AlwaysDropping(nn.Linear):
     def forward(self, x):
-        return functional.dropout(super().forward(x), 0.1, self.training)
+        return functional.dropout(super().forward(x), 0.1)
 
 
 def too_narrow():
@@ -418,12 +452,10 @@ def tied():
 
 
 REFUSED = {
-    with_dropout: r"Modules of with_dropout must not draw random numbers of their own\. Got Dropout\(p=0\.5, "
-    r"inplace=False\) at encoder\.1\. Remove it or set p=0; noise belongs in an objective's draws\.",
-    with_dropout_in_the_decoder: r"Got AlphaDropout\(p=0\.1, inplace=False\) at decoder\.0\.1\. Remove it",
-    with_random_slopes: r"Got RReLU\(.*\) at encoder\.1\. Remove it",
-    with_noise: r"must not draw random numbers of their own\. Got encoder, whose forward pass does\. Remove that;",
-    with_functional_dropout: r"must not draw random numbers of their own\. Got decoder, whose forward pass does\.",
+    with_recurrent_dropout: r"Recurrent layers of with_recurrent_dropout must be without dropout of their own, which "
+    r"PyTorch draws inside of them\. Got LSTM\(.*\) at encoder\.0\. Use layers of one each, with torch\.nn\.Dropout be",
+    with_noise: r"must not draw random numbers of their own\. Got encoder, whose forward pass does\. Only dropout and ",
+    always_dropping: r"must not drop anything in evaluation mode\. Got decoder, .* functional\.dropout\(x, p, self\.tr",
     too_narrow: r"The encoder of too_narrow must map shape \(2, 3\) to a tensor of shape \(2, 4\), which the "
     r"posterior reads\. Got \(2, 2\)\.",
     too_wide: r"The decoder of too_wide must map shape \(2, 2\) to a tensor of shape \(2, 3\), which the likelihood "
@@ -469,20 +501,12 @@ def test_another_posterior_needs_another_declaration():
         moved.modules()
 
 
-def silent():
-    return nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.0), nn.Linear(8, 4)), nn.Linear(2, 3)
-
-
-def test_dropout_with_probability_0_trains():
-    trained = train(members_of(custom(silent, 3, 2), steps=3), data.synth_linear(samples=50))
-    assert {one.status for one in trained.trained} == {"trained"}
-
-
-def test_leaves_pytorchs_generator_alone():
+@pytest.mark.parametrize("name", MODELS)
+def test_leaves_pytorchs_generator_alone(name):
     before = torch.get_rng_state()
-    model = custom(dense, 3, 2)
+    model, dataset = (make() for make in MODELS[name])
     model.modules()
-    train(members_of(model, steps=1), data.synth_linear(samples=50))
+    train(members_of(model, steps=1), dataset)
     assert torch.equal(torch.get_rng_state(), before)
 
 

@@ -10,6 +10,7 @@ from torch.nn.parameter import is_lazy
 
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
+from axiswise.models._dropout import SeededDropout
 from axiswise.models._factory import call, display_name, factory_name, normal_form, takes_latents
 from axiswise.models._sizes import as_shape, check_sizes
 from axiswise.models.vae import VAE
@@ -18,8 +19,6 @@ from axiswise.shapes import Tensor
 
 Factory = Callable[..., tuple[nn.Module, nn.Module]]
 """Builds a fresh encoder and a fresh decoder: a function, or a partial, method or object of plain values."""
-
-DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,9 @@ def custom(
 
     A member starts from the weights that your factory returns right after ``torch.manual_seed(seed)``, in a cohort or
     alone. `custom` runs the factory twice to check that its modules can be trained. Shapes must be right, and no module
-    may draw random numbers of its own: these could not be repeated, and members would share them.
+    may draw random numbers of its own: these could not be repeated, and members would share them. Dropout (`nn.Dropout`
+    and its relatives, also as functions and in attention) and `nn.RReLU` draw from the member's stream instead, so that
+    its masks depend on seed, step and layer alone; recurrent layers with dropout between them are refused.
 
     A member is stored with the name of the factory and its arguments, never with its code. Pass the function again to
     load it, ``axiswise.load(path, own=[factory])``. A lambda, or a function within a function, has no name to be found
@@ -172,10 +173,10 @@ def _verify(network: Custom) -> None:
 
 def _refuse_randomness(name: str, role: str, module: nn.Module) -> None:
     for path, layer in module.named_modules():
-        if isinstance(layer, nn.RReLU) or (isinstance(layer, DROPOUTS) and layer.p > 0):
+        if isinstance(layer, nn.RNNBase) and layer.dropout > 0 and layer.num_layers > 1:
             raise AxiswiseError(
-                f"Modules of {name} must not draw random numbers of their own. Got {layer} at {role}.{path}. "
-                "Remove it or set p=0; noise belongs in an objective's draws."
+                f"Recurrent layers of {name} must be without dropout of their own, which PyTorch draws inside of them. "
+                f"Got {layer} at {role}.{path}. Use layers of one each, with torch.nn.Dropout between them."
             )
 
 
@@ -202,11 +203,14 @@ def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outpu
     """Runs a module on zeros, in training and in evaluation mode, and checks its outputs."""
     like = next(module.parameters())
     zeros = torch.zeros(2, *inputs, dtype=like.dtype, device=like.device)
+    training, evaluating = (SeededDropout(torch.tensor(0), torch.tensor(0)) for _ in range(2))
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         before = torch.get_rng_state()
         try:
-            module(zeros)
-            found = module.eval()(zeros)
+            with training:
+                module(zeros)
+            with evaluating:
+                found = module.eval()(zeros)
         except Exception as error:  # a user's module may raise anything
             raise AxiswiseError(
                 f"The {role} of {name} must take a tensor of shape {tuple(zeros.shape)}. Got {type(error).__name__}: "
@@ -222,8 +226,14 @@ def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outpu
         )
     if drew:
         raise AxiswiseError(
-            f"Modules of {name} must not draw random numbers of their own. Got {role}, whose forward pass does. "
-            "Remove that; noise belongs in an objective's draws."
+            f"Modules of {name} must not draw random numbers of their own. Got {role}, whose forward pass does. Only "
+            "dropout and RReLU of torch.nn draw from the member's stream: use these; other noise belongs in an "
+            "objective's draws."
+        )
+    if evaluating.calls:
+        raise AxiswiseError(
+            f"Modules of {name} must not drop anything in evaluation mode. Got {role}, whose forward pass does. Use "
+            "torch.nn.Dropout, or functional.dropout(x, p, self.training)."
         )
 
 

@@ -15,6 +15,7 @@ from torch import nn
 
 from axiswise.data import FactorDataset
 from axiswise.models import VAE, Networks, SelfInitialised, initialise
+from axiswise.models._dropout import seeded
 from axiswise.numerics import integers, normal, uniform
 from axiswise.objectives import Batch, Objective, Terms
 from axiswise.objectives.objective import needs_of
@@ -57,6 +58,7 @@ class StepInputs(NamedTuple):
         values: The objective's hyperparameters at this step, ``(p,)`` each.
         step: Number of the step, from 0.
         others: Further observations.
+        seeds: The members' seeds, from which their networks draw.
     """
 
     x: Float[Tensor, "..."]
@@ -65,6 +67,7 @@ class StepInputs(NamedTuple):
     values: dict[str, Float[Tensor, " p"]]
     step: Float[Tensor, ""]
     others: dict[str, Tensor]
+    seeds: Int[Tensor, " p"]
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Batches:
         """The inputs of one step, from its row of a block."""
         x = self.dataset.x(row.rows).to(self.dtype) if self.whole is None else self.whole
         further = {name: self.dataset.x(rows).to(self.dtype) for name, rows in row.others.items()}
-        return (StepInputs(x, row.rows, row.draws, row.values, row.step, further),)
+        return (StepInputs(x, row.rows, row.draws, row.values, row.step, further, self.seeds),)
 
     def block(self, numbers: range) -> BlockInputs:
         """The inputs of the steps of those numbers; all draws are made in one call."""
@@ -175,10 +178,11 @@ def cohort_loss(members: Sequence[Member], modules: Mapping[str, nn.Module], siz
         values: dict[str, Tensor],
         others: dict[str, Tensor],
         step: Tensor,
+        seed: Tensor,
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
         updated = {name: buffer.clone() for name, buffer in buffers.items()}
         parameters = {name: weight for group in weights.values() for name, weight in group.items()}
-        networks = Networks(first.model, bind(modules, parameters, updated))
+        networks = Networks(first.model, seeded(bind(modules, parameters, updated), seed, step))
         batch = Batch(x, rows, size, **others)
         terms: Terms = with_values(first.objective, values).loss(networks, batch, draws, step)
         losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
@@ -187,9 +191,8 @@ def cohort_loss(members: Sequence[Member], modules: Mapping[str, nn.Module], siz
     mapped = over_members(one, stacked=len(members) > 1, shared=(2, 3, 7) if shared else (7,))
 
     def loss(weights: Mapping[str, Mapping[str, Tensor]], buffers: Mapping[str, Tensor], inputs: StepInputs) -> Losses:
-        losses, parts, updated = mapped(
-            weights, buffers, inputs.x, inputs.rows, inputs.draws, inputs.values, inputs.others, inputs.step
-        )
+        x, rows, draws, values, step, others, seeds = inputs
+        losses, parts, updated = mapped(weights, buffers, x, rows, draws, values, others, step, seeds)
         terms = {"loss": losses[MODEL], **parts} | ({"adversary": losses[ADVERSARY]} if ADVERSARY in losses else {})
         return Losses({name: own.sum() for name, own in losses.items()}, terms, updated)
 

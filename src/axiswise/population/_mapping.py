@@ -21,7 +21,7 @@ from axiswise.shapes import Tensor
 
 # Words of PyTorch's messages where it could not map a model one by one either: these are refused by name.
 REFUSED = {
-    "random": "draws its own random numbers (dropout, for example), which belong into the objective's `draws`",
+    "random": "draws its own random numbers, which belong into the objective's `draws`, or dropout into its networks",
     "tracing tensor": "branches on the value of a tensor",
     "data-dependent": "branches on the value of a tensor",
     "in-place": "updates a tensor in place that is not a buffer",

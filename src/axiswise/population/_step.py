@@ -255,8 +255,8 @@ def traced(
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise AxiswiseError(
                 f"The model or objective draws its own random numbers ({node.target}), so that neither cohorts nor "
-                "resumption could repeat them. Remove it (dropout, for example); noise belongs into the objective's "
-                "`draws`."
+                "resumption could repeat them. Remove it: noise belongs into the objective's `draws`, and dropout into "
+                "networks that `axiswise.train` trains."
             )
         if node.target is torch.ops.aten.detach.default:  # nothing is differentiated in a replay
             node.replace_all_uses_with(node.args[0])

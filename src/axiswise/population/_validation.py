@@ -187,5 +187,5 @@ def _inputs(
         for position, part in enumerate(block):
             own = {name: table[position] for name, table in draws.items()}
             further = {name: dataset.x(table[position]).to(dtype) for name, table in others.items()}
-            yield StepInputs(dataset.x(part).to(dtype), part, own, values, now, further)
+            yield StepInputs(dataset.x(part).to(dtype), part, own, values, now, further, seeds)
         start += len(block)

@@ -6,14 +6,14 @@ Scores, datasets and the command line read arrays here and nowhere else. Tables 
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Number
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
 from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Array, Float, Kind, Shaped, Table, Tensor
+from axiswise.shapes import Array, Float, Kind, OnMissing, Shaped, Table, Tensor
 
 NUMBERS = "biuf"  # numpy's letters of the types that are truth values or real numbers
 NAMED = 6  # columns that a message names
@@ -114,6 +114,32 @@ def as_array(values: Array | Table, what: str) -> Shaped[ndarray, "..."]:
     return _real(_column(values, what).cells, f"`{what}`")
 
 
+def complete_rows(missing: OnMissing, gaps: Shaped[ndarray, " n"]) -> slice | Shaped[ndarray, " n"]:
+    """The rows to read, given which have gaps; all of them where a gap is an error.
+
+    Arguments:
+        missing: What to do about rows with gaps.
+        gaps: Which rows have some.
+
+    Raises:
+        AxiswiseError: If no row would be left.
+
+    Example:
+        >>> complete_rows("drop", np.array([False, True, False]))
+        array([ True, False,  True])
+    """
+    if missing not in get_args(OnMissing):
+        raise AxiswiseError(f'`missing` must be "raise" or "drop". Got {missing!r}.')
+    if missing == "raise" or not gaps.any():
+        return slice(None)
+    if gaps.all():
+        raise AxiswiseError(
+            f"At least one row must have all its values. Got {len(gaps)} rows, and values missing in each; leave out "
+            "the columns, or the members, that lack most."
+        )
+    return ~gaps
+
+
 def bad_rows(bad: Shaped[ndarray, "... n k"], labels: Sequence[str]) -> str:
     """Says how many rows are bad and in which columns, given which values are.
 
@@ -152,8 +178,8 @@ def _split(table: Any, what: str) -> tuple[tuple[str, ...] | None, list[_Column]
         cells = whole.cells[:, None] if whole.cells.ndim == 1 else whole.cells
         if cells.ndim != 2 or 0 in cells.shape:
             raise AxiswiseError(
-                f"`{what}` must have axes (n, k): samples, then factors, none of them empty; one axis is one factor. Got "
-                f"shape {whole.cells.shape}."
+                f"`{what}` must have axes (n, k): samples, then factors, none of them empty; one axis is one factor. "
+                f"Got shape {whole.cells.shape}."
             )
         columns = [whole._replace(cells=column) for column in cells.T]
     if not columns or not len(columns[0].cells):

@@ -45,7 +45,7 @@ Codes = Shaped[Array, "... n z"] | Table
 Values = Shaped[Array, "n *k"] | Table
 """Factors as scores accept them, a column for each; one axis is one factor."""
 
-Points = tuple[Shaped[Array, "... m z"] | Table, Shaped[Array, "m *k"] | Table]
+Points = tuple[Shaped[Array, "... m z"] | Table, Shaped[Array, "m ..."] | Table]
 """Codes and factors of points to test on."""
 
 OnMissing = Literal["raise", "drop"]

@@ -2,17 +2,17 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
-from axiswise._columns import Columns, as_columns, as_columns_alike
+from axiswise._columns import Columns, as_columns, as_columns_alike, complete_rows
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import permutation
 from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import as_code_array, as_codes, as_value
-from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Shaped, Values
+from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
 
 HELD_OUT = 3  # one sample in so many is held out where a score needs a test part and none is given
 
@@ -76,7 +76,7 @@ def read_codes(codes: Codes, missing: OnMissing = "raise") -> CodesRead:
         1
     """
     array = as_code_array(codes)
-    complete = _complete(missing, np.isnan(array).reshape(-1, *array.shape[-2:]).any((0, 2)))
+    complete = complete_rows(missing, np.isnan(array).reshape(-1, *array.shape[-2:]).any((0, 2)))
     read = as_codes(array[..., complete, :])
     return CodesRead(read, _inputs(read, None, array.shape[-2] - read.shape[-2]))
 
@@ -148,23 +148,9 @@ def _read(
     samples = array.shape[-2]
     if len(columns.values) == samples:  # else the message below counts the rows as they were given
         gaps = np.isnan(array).reshape(-1, *array.shape[-2:]).any((0, 2)) | np.isnan(columns.values).any(1)
-        complete = _complete(missing, gaps)
+        complete = complete_rows(missing, gaps)
         array, columns = array[..., complete, :], columns.rows(complete)
     return as_codes(array), as_factors(columns, array.shape[-2], kinds), samples - array.shape[-2]
-
-
-def _complete(missing: OnMissing, gaps: Shaped[ndarray, " n"]) -> slice | Shaped[ndarray, " n"]:
-    """The rows to read, given which have gaps; all of them where that is to be an error."""
-    if missing not in get_args(OnMissing):
-        raise AxiswiseError(f'`missing` must be "raise" or "drop". Got {missing!r}.')
-    if missing == "raise" or not gaps.any():
-        return slice(None)
-    if gaps.all():
-        raise AxiswiseError(
-            f"At least one row must have all its values. Got {len(gaps)} rows, and values missing in each; leave out "
-            "the columns, or the members, that lack most."
-        )
-    return ~gaps
 
 
 def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: int) -> Inputs:

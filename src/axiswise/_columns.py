@@ -109,8 +109,9 @@ def as_array(values: Array | Table, what: str) -> Shaped[ndarray, "..."]:
         [[1.0, 2.0], [3.0, nan]]
     """
     if _is_table(values):
-        _, columns = _split(values, what)
-        return np.stack([_real(column.cells, f"`{what}`") for column in columns], -1)
+        names, columns = _split(values, what)
+        named = zip(names or (), columns, strict=True)
+        return np.stack([_real(column.cells, f"{name} of `{what}`") for name, column in named], -1)
     return _real(_column(values, what).cells, f"`{what}`")
 
 

@@ -12,7 +12,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.numerics import permutation
 from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import as_code_array, as_codes, as_value
-from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
+from axiswise.shapes import Array, Float, Int, Kind, OnMissing, Points, Table, Values
 
 HELD_OUT = 3  # one sample in so many is held out where a score needs a test part and none is given
 
@@ -64,11 +64,11 @@ class Split(NamedTuple):
     inputs: Inputs
 
 
-def read_codes(codes: Codes, missing: OnMissing = "raise") -> CodesRead:
+def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
     """Reads the codes of a score that needs no factors.
 
     Arguments:
-        codes: Codes, any leading axes (members) before samples and latents.
+        codes: Array | Table, any leading axes (members) before samples and latents.
         missing: Whether to raise an error if values are missing (NaN), or to leave their rows out.
 
     Example:
@@ -82,12 +82,12 @@ def read_codes(codes: Codes, missing: OnMissing = "raise") -> CodesRead:
 
 
 def read_pair(
-    codes: Codes, factors: Values, kinds: Kind | Sequence[Kind] | None = None, missing: OnMissing = "raise"
+    codes: Array | Table, factors: Values, kinds: Kind | Sequence[Kind] | None = None, missing: OnMissing = "raise"
 ) -> PairRead:
     """Reads codes and their factors.
 
     Arguments:
-        codes: Codes, any leading axes (members) before samples and latents.
+        codes: Array | Table, any leading axes (members) before samples and latents.
         factors: Their factors.
         kinds: The kinds of the factors.
         missing: Whether to raise an error if values are missing (NaN), or to leave their rows out, in all members.
@@ -102,7 +102,7 @@ def read_pair(
 
 
 def split(
-    codes: Codes,
+    codes: Array | Table,
     factors: Values,
     kinds: Kind | Sequence[Kind] | None,
     test: Points | None,
@@ -112,7 +112,7 @@ def split(
     """Joins training and test points, or holds out every third point, in an order that the seed decides.
 
     Arguments:
-        codes: Codes to fit on, or all codes if `test` is None.
+        codes: Array | Table to fit on, or all codes if `test` is None.
         factors: Their factors.
         kinds: The kinds of the factors.
         test: Codes and factors to test on.
@@ -141,7 +141,7 @@ def split(
 
 
 def _read(
-    codes: Codes, columns: Columns, kinds: Kind | Sequence[Kind] | None, missing: OnMissing
+    codes: Array | Table, columns: Columns, kinds: Kind | Sequence[Kind] | None, missing: OnMissing
 ) -> tuple[Float[ndarray, "... m z"], Factors, int]:
     """Codes and factors without the rows that were dropped, and their number."""
     array = as_code_array(codes)

@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise._columns import as_array, bad_rows
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Codes, Float
+from axiswise.shapes import Array, Float, Table
 
 DROPPING = 'drop rows with missing values with missing="drop" (--drop-missing on the command line).'
 
@@ -65,7 +65,7 @@ def declaration(function: Callable) -> Declaration | None:
     return getattr(function, "declaration", None)
 
 
-def as_codes(codes: Codes, name: str = "codes") -> Float[ndarray, "... n z"]:
+def as_codes(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n z"]:
     """Reads codes of shape (…, n, z) as float64 and refuses what no score can be computed from.
 
     Arguments:
@@ -89,7 +89,7 @@ def as_codes(codes: Codes, name: str = "codes") -> Float[ndarray, "... n z"]:
     return values
 
 
-def as_code_array(codes: Codes, name: str = "codes") -> Float[ndarray, "... n z"]:
+def as_code_array(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n z"]:
     """Codes as float64, whether finite or not."""
     values = as_array(codes, name).astype(np.float64, copy=False)
     if values.ndim < 2 or 0 in values.shape:

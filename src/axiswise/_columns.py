@@ -197,7 +197,8 @@ def _column(values: Any, what: str) -> _Column:
         return _Column(values)
     if hasattr(values, "to_numpy"):  # a Series
         categories = getattr(values.dtype, "categories", None)
-        ordered = tuple(categories) if hasattr(categories, "__iter__") else None  # those of polars may have no order
+        # Those of polars' Categorical are of the whole session, in the order in which they appeared: not of the column.
+        ordered = tuple(categories) if hasattr(categories, "to_numpy") else None
         return _Column(values.to_numpy(), ordered, True)
     if isinstance(values, list | tuple):
         parts = [_column(part, what).cells if isinstance(part, Tensor) else part for part in values]

@@ -294,7 +294,7 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
     except NotDefined as reason:  # such as a term of the history that this objective does not record
         return [MeasureResult(None, str(reason), {})] * len(members)
     fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
-    about = _about_inputs(fields.pop("inputs", None), quantities)
+    about = _about_inputs(fields.pop("inputs"), quantities) if _has_inputs(fields) else {}
     first, *others = fields
     values = _array(fields[first])
     if values.shape != (len(members),):
@@ -312,14 +312,18 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
     return results
 
 
-def _about_inputs(inputs: Any, quantities: Quantities) -> dict[str, list[Any]]:
+def _has_inputs(fields: Mapping[str, Any]) -> bool:
+    """Whether these are the fields of a score; from `each`, lists of those of each member."""
+    inputs = fields.get("inputs")
+    return isinstance(inputs[0] if isinstance(inputs, list) and inputs else inputs, Inputs)
+
+
+def _about_inputs(inputs: Inputs | list[Inputs], quantities: Quantities) -> dict[str, list[Any]]:
     """What a score says about its inputs, for each member: active latents, by the posteriors, and constant factors.
 
     Codes alone do not show that a model has collapsed: the means of inactive latents still vary a little.
     """
-    inputs = inputs[0] if isinstance(inputs, list) else inputs  # one for each member, from `each`
-    if not isinstance(inputs, Inputs):
-        return {} if inputs is None else {"inputs": [inputs] * len(quantities.group.trained)}
+    inputs = inputs[0] if isinstance(inputs, list) else inputs
     active = active_latents(quantities["variance"], quantities["codes"].shape).sum(-1).tolist()
     named = dict(zip(inputs.factor_names, quantities.dataset.space.names, strict=False))
     constant = [named[name] for name in inputs.constant_factors]

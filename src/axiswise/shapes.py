@@ -16,16 +16,56 @@ single axis is written with a leading space, ``Float[Tensor, " z"]``. The tests 
 package; at run time the annotations cost nothing.
 """
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int, Num, Shaped
 from numpy import ndarray
 from torch import Tensor
 
 Array = ndarray | Tensor
-"""The arrays that scores accept: numpy or PyTorch, on any device."""
+"""Arrays of numpy or PyTorch, on any device."""
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A DataFrame or a Series, of pandas or polars."""
+
+    def to_numpy(self) -> ndarray:
+        """Its values."""
+        ...
+
+
+Table = Frame | Mapping[str, Any] | Sequence[Any]
+"""What people have besides arrays: tables, columns by name, (nested) lists."""
+
+Codes = Shaped[Array, "... n z"] | Table
+"""Codes as scores accept them: samples, then latents, after any leading axes."""
+
+Values = Shaped[Array, "n *k"] | Table
+"""Factors as scores accept them, a column for each; one axis is one factor."""
+
+Points = tuple[Shaped[Array, "... m z"] | Table, Shaped[Array, "m ..."] | Table]
+"""Codes and factors of points to test on."""
+
+OnMissing = Literal["raise", "drop"]
+"""What to do about rows with missing values: refuse them, or leave them out."""
 
 Kind = Literal["discrete", "continuous", "circular"]
 """How the values of a factor relate: separate levels, a line, or a circle."""
 
-__all__ = ["Array", "Float", "Int", "Kind", "Num", "Shaped", "Tensor"]
+__all__ = [
+    "Array",
+    "Codes",
+    "Float",
+    "Frame",
+    "Int",
+    "Kind",
+    "Num",
+    "OnMissing",
+    "Points",
+    "Shaped",
+    "Table",
+    "Tensor",
+    "Values",
+]

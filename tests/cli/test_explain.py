@@ -114,7 +114,10 @@ def test_files_it_reads(folder, data):
         (["my_model:pair", "--data", "y.npy"], r"Expected a file at y.npy. There is none"),
         (["my_model:pair", "--data", "y.safetensors"], r"Expected a file at y.safetensors. There is none"),
         (["my_model:pair", "--data", "x.safetensors"], r"Name one of the tensors of .*, out of x, y. Got ''"),
-        (["my_model:pair", "--data", "x.pt"], r"Expected a file that ends in .npy, .npz, .csv, .parquet. Got x.pt"),
+        (
+            ["my_model:pair", "--data", "x.pt"],
+            r"ends in .npy, .npz, .csv, .tsv, .parquet. Got x.pt",
+        ),
         (["my_model:pair", "--data", "factors.csv"], r"Expected --data in .npy, .npz or .safetensors. Got factors.csv"),
         (["my_model:pair", "--data", "objects.npy"], r"it holds Python objects, which are not loaded"),
         (["my_model:pair", "--data", "x.npy", "--likelihood", "cauchy"], r"--likelihood must be bernoulli or gaussian"),

@@ -86,31 +86,43 @@ def test_identity_is_of_the_contents():
     assert len({str(same), *identities}) == 1 + len(others)
 
 
+@pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (
             lambda: arrays(np.array([[0.0, np.nan], [np.inf, 1.0]])),
-            "`x` must be finite in float32. Got 2 NaN or infinite values, the first at (0, 1)",
+            "`x` must be finite in float32. Got 2 NaN or infinite values in 2 of 2 rows, the first at (0, 1)",
         ),
-        (lambda: arrays(np.array([[0.0], [1e300]])), "Got 1 NaN or infinite values, the first at (1, 0)"),
+        (
+            lambda: arrays(np.array([[0.0], [1e300]])),
+            "Got 1 NaN or infinite values in 1 of 2 rows, the first at (1, 0)",
+        ),
         (lambda: arrays(ones(3)), "shape (n, …). Got (3,); use x[:, None] for a single value."),
         (lambda: arrays(np.array(3.0)), "shape (n, …). Got ()."),
         (lambda: arrays(ones(0, 3)), "at least one sample of at least one value. Got shape (0, 3)."),
         (lambda: arrays(ones(3, 0)), "at least one sample of at least one value. Got shape (3, 0)."),
         (lambda: arrays(np.array([["a"]])), "`x` must contain real numbers. Got the type <U1."),
         (
-            lambda: arrays(ones(2, 2), np.array([["a"], ["b"]])),
-            "`factors` must contain real numbers. Got the type <U1.",
+            lambda: arrays(ones(2, 2), np.array([["2026-01-01"], ["2026-01-02"]], "M8[D]")),
+            "factor 0 of `factors` must contain numbers, truth values or text. Got the type datetime64[D].",
         ),
+        (lambda: arrays([[1.0, 2.0], [3.0]]), "Rows of `x` must be equally long. Got rows of 1 and 2 values."),
+        (lambda: arrays(ones(2, 2), missing="ignore"), '`missing` must be "raise" or "drop". Got \'ignore\'.'),
+        (lambda: arrays(np.full((2, 2), np.nan), missing="drop"), "At least one row must have all its values."),
         (lambda: arrays(np.array([[1j]])), "`x` must contain real numbers. Got the type complex128."),
-        (lambda: arrays(np.array([[None]])), "`x` must contain real numbers. Got the type object."),
-        (lambda: arrays(ones(3, 2), np.arange(3)), "shape (n, k). Got (3,); use factors[:, None] for a single factor."),
-        (lambda: arrays(ones(3, 2), np.zeros((3, 1, 1))), "`factors` must have shape (n, k). Got (3, 1, 1)."),
+        (
+            lambda: arrays(np.array([[None]])),
+            "Got 1 NaN or infinite values in 1 of 1 rows",
+        ),
+        (
+            lambda: arrays(ones(3, 2), np.zeros((3, 1, 1))),
+            "none of them empty; one axis is one factor. Got shape (3, 1, 1).",
+        ),
         (lambda: arrays(ones(3, 2), np.zeros((4, 1), int)), "one row for each sample. Got 3 and 4 rows."),
         (
             lambda: arrays(ones(2, 2), np.array([[0.0], [np.nan]])),
-            "`factors` must be finite. Got 1 NaN or infinite values, the first at (1, 0).",
+            "`factors` must be finite. Got NaN or infinite values in 1 of 2 rows, in factor 0; drop rows",
         ),
         (
             lambda: arrays(ones(2, 2), np.array([[0], [-1]])),

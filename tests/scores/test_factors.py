@@ -71,10 +71,11 @@ def test_what_varies():
 @pytest.mark.parametrize(
     ("factors", "kinds", "message"),
     [
-        (np.zeros(3), None, r"`factors` must have axes \(n, k\).* Got shape \(3,\)\."),
+        (np.zeros((3, 1, 1)), None, r"`factors` must have axes \(n, k\).* one factor. Got shape \(3, 1, 1\)\."),
         (np.zeros((3, 0)), None, r"`factors` must have axes \(n, k\).* Got shape \(3, 0\)\."),
         (np.zeros((4, 2)), None, r"one row for each of the 3 samples of `codes`. Got 4 rows; if `codes` has latents"),
-        (np.array([[1.0], [np.nan], [np.inf]]), None, r"Got 2 values that are NaN or infinite, the first in row 1, f"),
+        (np.array([[1.0], [np.nan], [np.inf]]), None, r"Got missing values \(NaN\) in 1 of 3 rows, in factor 0; drop"),
+        (np.array([[1.0], [-np.inf], [np.inf]]), None, r"Got infinite values in 2 of 3 rows, in factor 0; leave these"),
         (np.array([[0], [-1], [2]]), None, r"whole numbers from 0. Got -1 in factor 0; number its levels, or declare"),
         (np.array([[0], [0.5], [2]]), "discrete", r"whole numbers from 0. Got 0.5 in factor 0"),
         (np.zeros((3, 2)), ["discrete"], r"for each of the 2 factors. Got \('discrete',\)\."),
@@ -101,7 +102,7 @@ def test_a_third_is_held_out_as_the_seed_decides():
 
 
 def test_every_point_is_held_out_about_as_often():
-    codes, factors = np.zeros((9, 1)), np.zeros((9, 1), int)
+    codes, factors = np.arange(9.0)[:, None], np.arange(9)[:, None]
     counts = np.bincount(np.concatenate([split(codes, factors, None, None, seed).test for seed in range(300)]))
     assert np.abs(counts - 100).max() < 4 * np.sqrt(300 * 2 / 9)  # binomial, p = 1/3
 
@@ -118,7 +119,7 @@ def test_given_test_points_come_after_the_others():
 
 def test_kinds_are_those_of_the_points_to_fit_on():
     """Test factors stored as floats do not turn levels into real values."""
-    found = split(np.zeros((5, 2)), np.arange(5)[:, None], None, (np.zeros((3, 2)), np.arange(3.0)[:, None]), 0)
+    found = split(np.eye(5, 2), np.arange(5)[:, None], None, (np.eye(3, 2), np.arange(3.0)[:, None]), 0)
     assert found.factors.kinds == ("discrete",)
     assert found.factors.labels(20)[found.test, 0].tolist() == [0, 1, 2]
 
@@ -132,9 +133,9 @@ def test_kinds_are_those_of_the_points_to_fit_on():
             np.zeros((5, 2)),
             np.zeros((5, 1)),
             (np.zeros((4, 3)), np.zeros((4, 1))),
-            r"`test` must be codes and factors with .* Got \(4, 3\) and \(4, 1\) beside \(5, 2\) and \(5, 1\)\.",
+            r"`test` must be codes and factors with .* Got \(4, 3\) beside \(5, 2\)\.",
         ),
-        (np.zeros((5, 2)), np.zeros((5, 1)), (np.zeros((4, 2)), np.zeros((4, 2))), r"`test` must be codes and factors"),
+        (np.zeros((5, 2)), np.zeros((5, 1)), (np.zeros((4, 2)), np.zeros((4, 2))), r"same columns .* Got 1 and 2\."),
         (
             np.zeros((2, 5, 2)),
             np.zeros((5, 1)),

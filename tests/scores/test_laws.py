@@ -1,6 +1,8 @@
 """What every score of the catalogue must hold to: a score is tested by being listed in ``axiswise.scores.__all__``."""
 
 import inspect
+from contextlib import nullcontext
+from functools import partial
 from typing import get_args
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from axiswise import scores
 from axiswise.errors import AxiswiseError
-from axiswise.scores import Invariance, declaration
+from axiswise.scores import Invariance, UndefinedScore, declaration
 
 CATALOGUE = [value for name in scores.__all__ if declaration(value := getattr(scores, name)) is not None]
 CHANGES = get_args(Invariance)
@@ -128,7 +130,11 @@ def test_noise_is_chance_and_the_bias_falls_with_samples(score):
 def test_finite_on_collapsed_latents(score, dead):
     codes = entangled(0)
     codes[:, dead] = 0.0
-    assert np.isfinite(apply(score, codes, grid()).score)
+    collapsed = len(dead) == codes.shape[1]
+    with pytest.warns(UndefinedScore, match=r"do not vary in any latent") if collapsed else nullcontext():
+        found = apply(score, codes, grid())
+    assert np.isfinite(found.score)
+    assert found.inputs.varying_latents == codes.shape[1] - len(dead)
 
 
 @every_score
@@ -141,7 +147,13 @@ def test_finite_on_few_latents(score, latents):
 def test_finite_on_a_constant_factor(score):
     factors = grid()
     factors[:, 1] = 2
-    assert np.isfinite(apply(score, entangled(0), factors).score)
+    read = "factors" in inspect.signature(score).parameters
+    with pytest.warns(UndefinedScore, match=r"factor 1: constant, so that") if read else nullcontext():
+        found = apply(score, entangled(0), factors)
+    assert np.isfinite(found.score)
+    assert found.inputs.constant_factors == (("factor 1",) if read else ())
+    for name in {"gaps", "per_factor", "accuracies", "areas", "factors"} & set(found._fields):
+        assert np.isnan(getattr(found, name)).tolist() == [False, True, False], name
 
 
 @every_score
@@ -150,6 +162,23 @@ def test_refuses_codes_that_are_not_finite(score):
     codes[5, 2] = np.nan
     with pytest.raises(AxiswiseError, match=r"`codes` must be finite"):
         apply(score, codes, grid())
+
+
+@every_score
+def test_rows_with_missing_values_are_dropped_if_asked(score):
+    """As if they had never been there, in codes and in factors; the result has their number."""
+    codes, factors = entangled(0), grid().astype(float)
+    kinds = {"kinds": "discrete"} if "factors" in inspect.signature(score).parameters else {}
+    codes[5, 2] = codes[7] = np.nan
+    gaps = [5, 7]
+    if kinds:
+        factors[8, 1] = np.nan
+        gaps.append(8)
+    found = apply(partial(score, missing="drop", **kinds), codes, factors)
+    clean = apply(partial(score, **kinds), np.delete(codes, gaps, 0), np.delete(factors, gaps, 0))
+    assert found.score == clean.score
+    assert (found.inputs.dropped, clean.inputs.dropped) == (len(gaps), 0)
+    assert found.inputs.samples == len(codes) - len(gaps)
 
 
 @every_score

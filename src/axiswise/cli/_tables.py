@@ -10,20 +10,23 @@ import numpy as np
 
 from axiswise.errors import AxiswiseError
 
-NUMBERS = "buif"  # numpy's letters of the types that are truth values or real numbers
-
 
 class Table(NamedTuple):
-    """What a file holds: one array without names, or columns with names, numbers or text each."""
+    """What a file holds: an array, or a DataFrame of pandas. `axiswise._columns` reads both."""
 
     path: Path
-    array: np.ndarray | None
-    columns: dict[str, np.ndarray] | None
+    contents: Any
     notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, if they have any."""
+        return None if isinstance(self.contents, np.ndarray) else tuple(self.contents.columns)
 
 
 def read_table(text: str) -> Table:
-    """Reads ``file.npy``, ``file.npz`` (its only array, or that of ``file.npz:key``), ``file.csv`` or ``file.parquet``.
+    """Reads a file of numpy or a table: ``.npy``, ``.npz`` (its only array, or ``file.npz:key``), ``.csv``, ``.tsv``,
+    ``.parquet``.
 
     Nothing in a file is executed: arrays of Python objects are refused.
 
@@ -32,7 +35,7 @@ def read_table(text: str) -> Table:
     """
     name, key = _key(text)
     path = Path(name).expanduser()
-    readers = {".npy": _npy, ".npz": _npz, ".csv": _csv, ".parquet": _parquet}
+    readers = {".npy": _npy, ".npz": _npz, ".csv": _csv, ".tsv": _csv, ".parquet": _parquet}
     if path.suffix.lower() not in readers:
         raise AxiswiseError(f"Expected a file that ends in {', '.join(readers)}. Got {text}.")
     if not path.is_file():
@@ -49,7 +52,7 @@ def _npy(path: Path, key: str | None) -> Table:
     loaded = _load(path)
     if not isinstance(loaded, np.ndarray):
         raise AxiswiseError(f"{path} holds several arrays. Call it .npz.")
-    return Table(path, _numeric(loaded, path), None)
+    return Table(path, loaded)
 
 
 def _npz(path: Path, key: str | None) -> Table:
@@ -63,7 +66,7 @@ def _npz(path: Path, key: str | None) -> Table:
         )
     if key is not None and key not in loaded:
         raise AxiswiseError(f"{path} has the keys {keys}. Got {key!r}.")
-    return Table(path, _numeric(loaded[next(iter(loaded)) if key is None else key], path), None)
+    return Table(path, loaded[next(iter(loaded)) if key is None else key])
 
 
 def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
@@ -77,25 +80,20 @@ def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         raise AxiswiseError(
             f"{path} is not a complete file of numpy's, or it holds Python objects, which are not loaded. Save arrays "
-            "of numbers with numpy.save or numpy.savez."
+            "of numbers or text with numpy.save or numpy.savez."
         ) from error
-
-
-def _numeric(array: np.ndarray, path: Path) -> np.ndarray:
-    if array.dtype.kind not in NUMBERS:
-        raise AxiswiseError(f"{path} must hold real numbers. Got an array of type {array.dtype}.")
-    return array.astype(np.int64) if array.dtype.kind == "b" else array
 
 
 def _csv(path: Path, key: str | None) -> Table:
     pandas = _pandas(path)
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
     try:
-        frame = pandas.read_csv(path, skipinitialspace=True)
+        frame = pandas.read_csv(path, sep=separator, skipinitialspace=True)
         headless = _all_numbers(frame.columns)
         if headless:
-            frame = pandas.read_csv(path, header=None)
+            frame = pandas.read_csv(path, sep=separator, header=None)
     except (ValueError, OSError) as error:  # pandas' own errors and those of the encoding are ValueErrors
-        raise AxiswiseError(f"{path} cannot be read as CSV ({_line(error)}).") from error
+        raise AxiswiseError(f"{path} cannot be read as {path.suffix[1:].upper()} ({_line(error)}).") from error
     frame.columns = [str(name) for name in frame.columns]
     notes = []
     if not headless:  # `numpy.savetxt` puts a # before the names
@@ -138,20 +136,9 @@ def _pandas(path: Path) -> Any:
 
 
 def _frame(path: Path, frame: Any, notes: list[str]) -> Table:
-    """Columns as arrays: numbers as they are, truth values as 0 and 1, all else as text."""
     if 0 in frame.shape:
         raise AxiswiseError(f"{path} must have at least one row and one column. Got {frame.shape[0]} rows.")
-    columns = {}
-    for name in frame.columns:
-        column = frame[name]
-        if column.dtype.kind in NUMBERS:
-            whole = column.dtype.kind != "f" and not column.isna().any()
-            columns[name] = column.to_numpy(np.int64) if whole else column.to_numpy(np.float64, na_value=np.nan)
-        else:
-            if column.isna().any():
-                raise AxiswiseError(f"{path}: column {name!r} has {int(column.isna().sum())} empty cells. Fill them.")
-            columns[name] = column.astype(str).to_numpy(object)
-    return Table(path, None, columns, tuple(notes))
+    return Table(path, frame, tuple(notes))
 
 
 def _line(error: Exception) -> str:

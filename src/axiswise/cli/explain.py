@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from axiswise.cli._outputs import Force, check_output
-from axiswise.cli._tables import NUMBERS, read_table
+from axiswise.cli._tables import read_table
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # this would import PyTorch
@@ -43,7 +43,7 @@ def explain(
     check_output(out, force=force, inputs=[data, factors])
     draw = _drawing() if out else None
     observations = _observations(data)
-    known, names = _factors(factors) if factors else (None, None)
+    known = _contents(factors) if factors else None
     weight = _weight(beta)
     spread = _likelihood(likelihood)
     encode, decode = _load_model(factory)
@@ -57,7 +57,6 @@ def explain(
         decode,
         torch.from_numpy(observations),
         factors=known,
-        factor_names=names,
         likelihood=spread,
         beta=weight,
         points=points,
@@ -95,30 +94,18 @@ def _load_model(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _observations(text: str) -> np.ndarray:
-    table = _array(text)
-    if isinstance(table, dict):
+    table = _contents(text)
+    if not isinstance(table, np.ndarray):
         raise AxiswiseError(f"Expected --data in .npy, .npz or .safetensors. Got {text}.")
-    return table.astype(np.float32) / 255 if table.dtype == np.uint8 else table.astype(np.float32)
+    from axiswise._columns import as_array
+
+    array = as_array(table, text)
+    return array.astype(np.float32) / 255 if array.dtype == np.uint8 else array.astype(np.float32)
 
 
-def _factors(text: str) -> tuple[np.ndarray, list[str] | None]:
-    """Factors as one array: text as levels, in the order of the alphabet."""
-    table = _array(text)
-    if not isinstance(table, dict):
-        return (table[:, None] if table.ndim == 1 else table), None
-    columns = [
-        np.unique(column.astype(str), return_inverse=True)[1] if column.dtype == object else column
-        for column in table.values()
-    ]
-    return np.stack(columns, -1), list(table)
-
-
-def _array(text: str) -> np.ndarray | dict[str, np.ndarray]:
-    """The array of a file, or its columns by name."""
-    if ".safetensors" in text:
-        return _safetensors(text)
-    table = read_table(text)
-    return table.array if table.array is not None else table.columns or {}
+def _contents(text: str) -> Any:
+    """The array of a file, or its table."""
+    return _safetensors(text) if ".safetensors" in text else read_table(text).contents
 
 
 def _safetensors(text: str) -> np.ndarray:
@@ -136,10 +123,7 @@ def _safetensors(text: str) -> np.ndarray:
     if key not in tensors and (key or len(tensors) != 1):
         known = ", ".join(sorted(tensors))
         raise AxiswiseError(f"Name one of the tensors of {path}, {path}:KEY, out of {known}. Got {key!r}.")
-    array = tensors[key] if key in tensors else next(iter(tensors.values()))
-    if array.dtype.kind not in NUMBERS:
-        raise AxiswiseError(f"{path} must hold real numbers. Got an array of type {array.dtype}.")
-    return array
+    return tensors[key] if key in tensors else next(iter(tensors.values()))
 
 
 def _likelihood(text: str | None) -> "Likelihood | None":

@@ -2,7 +2,9 @@
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
 
@@ -17,7 +19,9 @@ from axiswise.cli._tables import Table, read_table
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # these would import PyTorch or scipy
-    from axiswise.shapes import Kind
+    from axiswise._columns import Columns
+    from axiswise.scores import Inputs as Read
+    from axiswise.shapes import Kind, OnMissing
     from axiswise.statistics import Interval
 
 WIDE = 150  # columns of a table that goes to a file or a pipe
@@ -25,15 +29,26 @@ SHOWN = 4  # members whose matrices are drawn
 
 
 class Inputs(NamedTuple):
-    """What was read: codes with members first, factors, and the names and kinds of both."""
+    """What was read: codes with members first, factors with their names and levels, and what there is to say."""
 
     codes: np.ndarray
-    factors: np.ndarray
-    test: tuple[np.ndarray, np.ndarray] | None
+    factors: "Columns"
+    test: "tuple[np.ndarray, Columns] | None"
     kinds: "tuple[Kind, ...]"
-    factor_names: tuple[str, ...]
     latent_names: tuple[str, ...]
+    about: "tuple[Read, ...]"
+    """What scores say of the points to fit on, and of those to test on."""
     notes: tuple[str, ...]
+
+    @property
+    def factor_names(self) -> tuple[str, ...]:
+        """Names of the factors."""
+        return self.factors.labels
+
+    @property
+    def dropped(self) -> int:
+        """Rows with missing values that were left out."""
+        return sum(read.dropped for read in self.about)
 
 
 class ScoreResult(NamedTuple):
@@ -51,11 +66,11 @@ class ScoreResult(NamedTuple):
 
 def score(
     codes: Annotated[
-        str, typer.Argument(help="Codes (n, z), or (members, n, z): .npy, .npz or file.npz:key, .csv, .parquet.")
+        str, typer.Argument(help="Codes (n, z), or (members, n, z): .npy, .npz or file.npz:key, .csv, .tsv, .parquet.")
     ],
-    factors: Annotated[str, typer.Argument(help="Their factors (n, k), in any of these formats.")],
+    factors: Annotated[str, typer.Argument(help="Their factors (n, k), or (n) for one, in any of these formats.")],
     scores: Annotated[
-        str | None, typer.Option(help="Names of scores, separated by commas; all that apply if not given.")
+        str | None, typer.Option(help="Names of scores, in any case, separated by commas; all that apply if not given.")
     ] = None,
     kinds: Annotated[
         str | None, typer.Option(help="discrete, continuous or circular: one for all factors, or one for each.")
@@ -69,6 +84,9 @@ def score(
         str | None, typer.Option(help="Codes to test on; a third of CODES is held out if not given.")
     ] = None,
     test_factors: Annotated[str | None, typer.Option(help="Factors to test on.")] = None,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows with missing values instead of refusing them.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Decides what is drawn or held out.")] = 0,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write numbers and details to this file, too.")
@@ -76,15 +94,16 @@ def score(
     out: Annotated[Path | None, typer.Option(help="Folder for heat maps of factors by latents (PNG).")] = None,
     force: Force = False,
 ) -> None:
-    """Score codes against factors in files. Integers and text are levels of a discrete factor, other numbers are
-    continuous, unless an option overrides that. A population gives the mean over its members ± its 95 % Student t
-    interval. A score that cannot be computed is a line with the reason.
+    """Score codes against factors in files. Integers, truth values and text are levels of a discrete factor, other
+    numbers are continuous, unless an option overrides that. A population gives the mean over its members ± its 95 %
+    Student t interval. A score that cannot be computed is a line with the reason; notes name factors that are constant
+    and codes that do not vary.
     """
     chosen = _named(scores)
     check_output(json_file, force=force, inputs=(codes, factors, test_codes, test_factors))
     draw = _drawing() if out else None
     named = {"discrete": discrete, "continuous": continuous, "circular": circular}
-    inputs = _read_inputs(codes, factors, test_codes, test_factors, kinds, named)
+    inputs = _read_inputs(codes, factors, test_codes, test_factors, kinds, named, "drop" if drop_missing else "raise")
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDE)
@@ -92,7 +111,7 @@ def score(
         console.print(Text(line), soft_wrap=True)
     results = []
     for name, function in chosen.items():
-        with console.status(f"{name} …"):  # on a terminal only
+        with console.status(f"{name} …"), _noted():  # on a terminal only
             results.append(_compute(name, function, inputs, seed))
     console.print(_grid(results, len(inputs.codes)))
     if json_file:
@@ -100,8 +119,20 @@ def score(
 
         write_json(json_file, _form(inputs, results, codes, factors, seed))
     if out and draw:
-        for picture in _pictures(inputs, results, out, draw):
+        with _noted():
+            pictures = _pictures(inputs, results, out, draw)
+        for picture in pictures:
             console.print(Text(f"picture: {picture}"))
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    """Silences the warnings of scores about what is constant: the notes say it once."""
+    from axiswise.scores import UndefinedScore
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedScore)
+        yield
 
 
 def catalogue() -> dict[str, Callable[..., Any]]:
@@ -117,7 +148,7 @@ def _named(names: str | None) -> dict[str, Callable[..., Any]]:
     known = catalogue()
     if names is None:
         return {name: function for name, function in known.items() if not _lacks(function)}
-    chosen = _list(names)
+    chosen = [name.lower().replace("-", "_") for name in _list(names)]
     unknown = [name for name in chosen if name not in known]
     if unknown or not chosen:
         raise AxiswiseError(f"--scores must name some of {', '.join(known)}. Got {', '.join(unknown) or 'nothing'}.")
@@ -141,82 +172,94 @@ def _read_inputs(
     test_factors: str | None,
     kinds: str | None,
     named: Mapping[str, str | None],
+    missing: "OnMissing",
 ) -> Inputs:
     """Reads the files, and refuses what no score can be computed from."""
-    from axiswise.scores import as_codes, as_factors
+    from axiswise.scores import read_pair
 
     if (test_codes is None) != (test_factors is None):
         raise AxiswiseError("--test-codes and --test-factors go together. Got one without the other.")
     files = [(codes, factors), *([(test_codes, test_factors)] if test_codes and test_factors else [])]
     tables = [(read_table(code), read_table(factor)) for code, factor in files]
-    columns, notes = _factor_columns([factor for _, factor in tables])
+    columns = _factor_columns([factor for _, factor in tables])
     arrays = [_codes(code) for code, _ in tables]
     found = _kinds(columns[0], kinds, named)
-    pairs = []
-    for array, parts, (code, factor) in zip(arrays, columns, tables, strict=True):
-        joined = np.stack(list(parts.values()), -1)
-        _check_lengths(array, joined, code.path, factor.path)
+    parts, about, notes = [], [], _level_notes(columns[0])
+    for array, own, (code, factor) in zip(arrays, columns, tables, strict=True):
+        _check_lengths(array, own.values, code.path, factor.path)
         try:
-            as_factors(joined, as_codes(array).shape[-2], found)
+            with _noted():
+                read = read_pair(array, own, found, missing)
         except AxiswiseError as error:
-            raise AxiswiseError(f"{error} Read {code.path} and {factor.path} (factors {', '.join(parts)}).") from error
-        pairs.append((array if array.ndim > 2 else array[None], joined))
-    for table in (table for pair in tables for table in pair):
-        notes += table.notes
-    names = tuple(tables[0][0].columns or (f"z{place}" for place in range(arrays[0].shape[-1])))
-    notes += _doubts(columns[0], found, pairs[0][0], kinds, named)
-    test = pairs[1] if len(pairs) > 1 else None
-    train, values = pairs[0]
-    return Inputs(train, values, test, found, tuple(columns[0]), names, tuple(notes))
+            listed = ", ".join(own.labels)
+            raise AxiswiseError(f"{error} Read {code.path} and {factor.path} (factors {listed}).") from error
+        members = read.codes if read.codes.ndim > 2 else read.codes[None]
+        parts.append((members, own._replace(values=read.factors.values)))
+        about.append(read.inputs)
+        notes += [*code.notes, *factor.notes, *_gap_notes(array, own, read.inputs.dropped, code, factor)]
+    notes += _constant_notes(about[0])
+    latents = tables[0][0].names or tuple(f"z{place}" for place in range(arrays[0].shape[-1]))
+    train, values = parts[0]
+    notes += _doubts(values, found, train, kinds, named)
+    test = parts[1] if len(parts) > 1 else None
+    return Inputs(train, values, test, found, latents, tuple(about), tuple(notes))
 
 
 def _codes(table: Table) -> np.ndarray:
-    if table.array is not None:
-        if table.array.ndim > 3:
-            raise AxiswiseError(
-                f"{table.path} must have axes (n, z), or (members, n, z). Got shape {table.array.shape}."
-            )
-        return table.array
-    columns = table.columns or {}
-    text = [name for name, column in columns.items() if column.dtype == object]
-    if text:
-        raise AxiswiseError(f"{table.path}: codes must be numbers. Got text in {', '.join(text)}; leave that out.")
-    return np.stack(list(columns.values()), -1)
+    from axiswise._columns import as_array
+
+    array = as_array(table.contents, str(table.path))
+    if array.ndim > 3:
+        raise AxiswiseError(f"{table.path} must have axes (n, z), or (members, n, z). Got shape {array.shape}.")
+    return array
 
 
-def _factor_columns(tables: Sequence[Table]) -> tuple[list[dict[str, np.ndarray]], list[str]]:
-    """Factors by name, of training and test alike; text becomes levels, numbered in the order of the alphabet."""
-    parts = [_columns_of(table) for table in tables]
-    first = parts[0]
-    for table, part in zip(tables, parts, strict=True):
-        if list(part) != list(first):
+def _factor_columns(tables: Sequence[Table]) -> "list[Columns]":
+    """Factors of training and test alike; without names they are called f0, f1, …."""
+    from axiswise._columns import as_columns_alike
+
+    first = tables[0]
+    for table in tables[1:]:
+        if first.names and table.names and table.names != first.names:
             raise AxiswiseError(
-                f"{table.path} must have the factors of {tables[0].path} ({', '.join(first)}). Got {', '.join(part)}."
+                f"{table.path} must have the factors of {first.path} ({', '.join(first.names)}). "
+                f"Got {', '.join(table.names)}."
             )
+    read = as_columns_alike(*(table.contents for table in tables), what=" and ".join(str(one.path) for one in tables))
+    names = read[0].names or tuple(f"f{place}" for place in range(read[0].values.shape[1]))
+    return [columns._replace(names=names) for columns in read]
+
+
+def _level_notes(columns: "Columns") -> list[str]:
+    """How levels with names are numbered."""
     notes = []
-    for name in first:
-        if any(part[name].dtype == object for part in parts):
-            joined = np.concatenate([part[name].astype(str) for part in parts])
-            levels, numbers = np.unique(joined, return_inverse=True)
-            for part, own in zip(
-                parts, np.split(numbers, np.cumsum([len(part[name]) for part in parts])[:-1]), strict=True
-            ):
-                part[name] = own
-            first_levels = ", ".join(f"{place} {level}" for place, level in enumerate(levels[:6]))
-            rest = ", …" if len(levels) > 6 else ""
-            notes.append(f"{name}: text, numbered as {len(levels)} levels ({first_levels}{rest})")
-    return parts, notes
+    for name, levels in zip(columns.labels, columns.levels, strict=True):
+        if levels:
+            first = ", ".join(f"{place} {level}" for place, level in enumerate(levels[:6]))
+            notes.append(f"{name}: text, numbered as {len(levels)} levels ({first}{', …' if len(levels) > 6 else ''})")
+    return notes
 
 
-def _columns_of(table: Table) -> dict[str, np.ndarray]:
-    if table.columns is not None:
-        return dict(table.columns)
-    array = table.array
-    if array is None or array.ndim not in (1, 2) or not array.size:
-        shape = () if array is None else array.shape
-        raise AxiswiseError(f"{table.path} must have axes (n, k): samples, then factors. Got shape {shape}.")
-    columns = array[:, None] if array.ndim == 1 else array
-    return {f"f{place}": column for place, column in enumerate(columns.T)}
+def _gap_notes(codes: np.ndarray, factors: "Columns", dropped: int, code: Table, factor: Table) -> list[str]:
+    """How many rows were dropped, and where values were missing."""
+    from axiswise._columns import bad_rows
+
+    if not dropped:
+        return []
+    latents = code.names or tuple(f"z{place}" for place in range(codes.shape[-1]))
+    places = [(np.isnan(codes), latents, code), (np.isnan(factors.values), factors.labels, factor)]
+    told = [f"{bad_rows(bad, names)} of {table.path}" for bad, names, table in places if bad.any()]
+    return [f"{dropped:,} of {len(factors.values):,} rows dropped: values are missing in {'; '.join(told)}"]
+
+
+def _constant_notes(read: "Read") -> list[str]:
+    """What has no score: factors that are constant, and codes that do not vary."""
+    notes = [f"{name}: constant, so that it has no score; means are over the others" for name in read.constant_factors]
+    varying = np.atleast_1d(read.varying_latents)
+    if not varying.all():
+        whose = f"members {', '.join(map(str, np.flatnonzero(varying == 0)))}: " if len(varying) > 1 else ""
+        notes.append(f"{whose}codes do not vary in any latent: the model has collapsed, and its scores mean nothing")
+    return notes
 
 
 def _check_lengths(codes: np.ndarray, factors: np.ndarray, code_file: Path, factor_file: Path) -> None:
@@ -236,28 +279,28 @@ def _check_lengths(codes: np.ndarray, factors: np.ndarray, code_file: Path, fact
     )
 
 
-def _kinds(columns: Mapping[str, np.ndarray], kinds: str | None, named: Mapping[str, str | None]) -> "tuple[Kind, ...]":
+def _kinds(columns: "Columns", kinds: str | None, named: Mapping[str, str | None]) -> "tuple[Kind, ...]":
     """The kind of each factor: by name, or by --kinds, or by its type."""
     from axiswise.shapes import Kind
 
+    names = columns.labels
     listed = _list(kinds)
-    if listed and (len(listed) not in (1, len(columns)) or not set(listed) <= set(get_args(Kind))):
+    if listed and (len(listed) not in (1, len(names)) or not set(listed) <= set(get_args(Kind))):
         raise AxiswiseError(
-            f"--kinds must be one of {', '.join(get_args(Kind))}, or one for each of the {len(columns)} factors "
-            f"({', '.join(columns)}). Got {kinds}."
+            f"--kinds must be one of {', '.join(get_args(Kind))}, or one for each of the {len(names)} factors "
+            f"({', '.join(names)}). Got {kinds}."
         )
-    default = ["discrete" if column.dtype.kind in "iu" else "continuous" for column in columns.values()]
-    found = dict(zip(columns, listed * len(columns) if len(listed) == 1 else listed or default, strict=True))
-    for kind, names in named.items():
-        for name in _list(names):
-            if name not in columns:
-                raise AxiswiseError(f"--{kind} must name factors ({', '.join(columns)}). Got {name!r}.")
+    found = dict(zip(names, listed * len(names) if len(listed) == 1 else listed or columns.kinds, strict=True))
+    for kind, chosen in named.items():
+        for name in _list(chosen):
+            if name not in names:
+                raise AxiswiseError(f"--{kind} must name factors ({', '.join(names)}). Got {name!r}.")
             found[name] = kind
     return tuple(found.values())  # pyright: ignore[reportReturnType] (checked against Kind above)
 
 
 def _doubts(
-    columns: Mapping[str, np.ndarray],
+    columns: "Columns",
     found: "Sequence[Kind]",
     codes: np.ndarray,
     kinds: str | None,
@@ -268,7 +311,7 @@ def _doubts(
     explicit = {name for names in named.values() for name in _list(names)}
     whole = [
         name
-        for (name, column), kind in zip(columns.items(), found, strict=True)
+        for name, column, kind in zip(columns.labels, columns.values.T, found, strict=True)
         if kind == "continuous" and not kinds and name not in explicit and (column == np.floor(column)).all()
     ]
     if whole:
@@ -285,7 +328,7 @@ def _about(inputs: Inputs) -> list[str]:
     members, samples, latents = inputs.codes.shape
     population = f"{members} members, " if members > 1 else ""
     test = f", {inputs.test[0].shape[-2]:,} more to test on" if inputs.test else ""
-    kinds = zip(inputs.factor_names, inputs.kinds, inputs.factors.T, strict=True)
+    kinds = zip(inputs.factor_names, inputs.kinds, inputs.factors.values.T, strict=True)
     factors = (
         f"{name} ({kind}, {len(np.unique(column))} values)" if kind == "discrete" else f"{name} ({kind})"
         for name, kind, column in kinds
@@ -303,9 +346,9 @@ def _compute(name: str, function: Callable[..., Any], inputs: Inputs, seed: int)
     declared = declaration(function)
     chance = declared.chance if declared else None
     if callable(chance):
-        read = as_factors(inputs.factors, len(inputs.factors), inputs.kinds)
-        sizes = [len(np.unique(column)) for column in inputs.factors.T]
-        chance = chance(sizes, inputs.codes.shape[-1]) if read.levelled.all() else None
+        read = as_factors(inputs.factors, len(inputs.factors.values), inputs.kinds)
+        sizes = [len(np.unique(column)) for column in read.values.T[np.ptp(read.values, axis=0) > 0]]
+        chance = chance(sizes, inputs.codes.shape[-1]) if sizes and read.levelled.all() else None
     empty = ScoreResult(name, {}, {}, chance, declared.best if declared else None, {}, {}, None)
     if lacking := _lacks(function):
         return empty._replace(reason=f"needs {', '.join(lacking)} besides codes and factors: use it from Python")
@@ -321,6 +364,8 @@ def _compute(name: str, function: Callable[..., Any], inputs: Inputs, seed: int)
         hint = hints.get(field)
         if field == "score" or hint is Value or float in get_args(hint):  # one number a member
             values[field] = np.atleast_1d(np.asarray(value, dtype=np.float64)).tolist()
+        elif field == "inputs":  # said once, for all scores
+            continue
         elif _setting(value):
             settings[field] = value
         else:
@@ -402,6 +447,9 @@ def _form(inputs: Inputs, results: Sequence[ScoreResult], codes: str, factors: s
     ]
     about = {"format": "axiswise-scores-1", "codes": codes, "factors": factors, "members": len(inputs.codes)}
     names = {"factor_names": inputs.factor_names, "latent_names": inputs.latent_names, "kinds": inputs.kinds}
+    read = inputs.about[0]
+    names |= {"levels": inputs.factors.levels, "constant_factors": read.constant_factors, "dropped": inputs.dropped}
+    names |= {"varying_latents": np.atleast_1d(read.varying_latents)}
     samples = {"samples": inputs.codes.shape[-2], "test_samples": inputs.test[0].shape[-2] if inputs.test else None}
     return _json(
         {**about, **samples, **names, "seed": seed, "notes": inputs.notes, "versions": versions(), "rows": rows}

@@ -296,7 +296,10 @@ def _chosen_levels(factor: Factor, values: int | Sequence[int]) -> list[int]:
 def _narrowed(factor: Factor, levels: Mapping[str, list[int]]) -> Factor:
     if factor.name not in levels or len(levels[factor.name]) == factor.size:
         return factor
-    return Factor(factor.name, len(levels[factor.name]), "discrete")
+    chosen = levels[factor.name]
+    return Factor(
+        factor.name, len(chosen), "discrete", tuple(factor.levels[level] for level in chosen if factor.levels)
+    )
 
 
 def _pooled(

@@ -1,7 +1,7 @@
 """What varies in a dataset: named factors, and the grid they may span."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final, get_args
 
 import torch
@@ -20,6 +20,7 @@ class Factor:
         size: Number of levels 0 … size − 1, or None if values are real numbers.
         kind: "discrete" factors have levels, "continuous" ones real values, "circular" ones either levels around a
             circle or an angle in radians.
+        levels: Names of the levels; none where they are numbers.
 
     Example:
         >>> Factor("orientation", 40, "circular")
@@ -29,6 +30,7 @@ class Factor:
     name: str
     size: int | None
     kind: Kind = "discrete"
+    levels: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -41,6 +43,10 @@ class Factor:
             raise AxiswiseError(
                 f"The continuous factor {self.name!r} has real values, so its size must be None. Got {self.size}. "
                 "Use kind 'discrete' for levels."
+            )
+        if self.levels and len(self.levels) != self.size:
+            raise AxiswiseError(
+                f"The factor {self.name!r} must have a name for each of its {self.size} levels. Got {self.levels}."
             )
         if self.size is not None and self.size < 1:
             raise AxiswiseError(f"The size of factor {self.name!r} must be at least 1. Got {self.size}.")

@@ -26,7 +26,7 @@ def npz(
         path: The file.
         images: Key of the images: (n, h, w), (n, c, h, w) or (n, h, w, c) with 1 or 3 channels. If both of the last
             two fit, channels come first.
-        factors: Key of the factors (n, k), as `arrays` takes them; integers are levels from 0.
+        factors: Key of the factors (n, k) or (n), as `arrays` takes them; integers and text are levels.
         names: Names of the factors.
 
     Example:

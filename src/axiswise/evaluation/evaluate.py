@@ -19,6 +19,7 @@ from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation._arrays import store_arrays
 from axiswise.evaluation._quantities import QUANTITIES, Quantities, at_same_points, by_member
+from axiswise.geometry.activity import active_latents
 from axiswise.numerics import permutation, repeatable
 from axiswise.population import Population
 from axiswise.population._folder import RunFolder
@@ -27,6 +28,7 @@ from axiswise.records import Record, address, locked, read_json, versions
 from axiswise.records._files import append_rows
 from axiswise.records._fingerprint import fingerprint
 from axiswise.records._layout import RECORDS_FILE, RECORDS_LOCK, RUN, RUN_FILE, arrays_file, partial_files
+from axiswise.scores import Inputs, UndefinedScore
 
 Measure = Callable[..., Any]
 
@@ -59,6 +61,10 @@ def evaluate(
 
     What a member cannot give (a diverged one gives nothing, one without decoder no Jacobians, codes without noise no
     density) is a record with the reason, and so is a measure that raises :class:`~axiswise.errors.NotDefined`.
+
+    The detail of a score has the number of `active_latents`, those whose mean posterior variance is below 0.8. At 0 the
+    model has collapsed: its means still vary a little, and their score looks like one of a model that works. Factors
+    that are constant at these points are named (`constant_factors`).
 
     Arguments:
         population: The members.
@@ -282,10 +288,13 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
             if name in needs.required or name == product:  # the measure has a default for others
                 return [MeasureResult(None, str(reason), {})] * len(members)
     try:
-        result = needs.measure(**at_same_points(arguments))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedScore)  # the records say it
+            result = needs.measure(**at_same_points(arguments))
     except NotDefined as reason:  # such as a term of the history that this objective does not record
         return [MeasureResult(None, str(reason), {})] * len(members)
     fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
+    about = _about_inputs(fields.pop("inputs"), quantities) if _has_inputs(fields) else {}
     first, *others = fields
     values = _array(fields[first])
     if values.shape != (len(members),):
@@ -296,10 +305,29 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
     results = []
     for row, value in enumerate(values.tolist()):
         detail = {name: _own(fields[name], row, len(members), _is_shared(result, name)) for name in others}
+        detail |= {name: own[row] for name, own in about.items()}
         known = isinstance(value, bool | int) or math.isfinite(value)
         reason = None if known else "undefined for this member"
         results.append(MeasureResult(value if known else None, reason, detail))
     return results
+
+
+def _has_inputs(fields: Mapping[str, Any]) -> bool:
+    """Whether these are the fields of a score; from `each`, lists of those of each member."""
+    inputs = fields.get("inputs")
+    return isinstance(inputs[0] if isinstance(inputs, list) and inputs else inputs, Inputs)
+
+
+def _about_inputs(inputs: Inputs | list[Inputs], quantities: Quantities) -> dict[str, list[Any]]:
+    """What a score says about its inputs, for each member: active latents, by the posteriors, and constant factors.
+
+    Codes alone do not show that a model has collapsed: the means of inactive latents still vary a little.
+    """
+    inputs = inputs[0] if isinstance(inputs, list) else inputs
+    active = active_latents(quantities["variance"], quantities["codes"].shape).sum(-1).tolist()
+    named = dict(zip(inputs.factor_names, quantities.dataset.space.names, strict=False))
+    constant = [named[name] for name in inputs.constant_factors]
+    return {"active_latents": active} | ({"constant_factors": [constant] * len(active)} if constant else {})
 
 
 def _array(value: Any) -> np.ndarray:

@@ -4,10 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from numpy import ndarray
 
+from axiswise._columns import Columns, as_columns
 from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
 from axiswise.explanation._observation import Observed, observe
@@ -17,7 +16,7 @@ from axiswise.numerics import permutation, repeatable
 from axiswise.population._external import Reader, check_observations, evaluating
 from axiswise.records import Explanation, versions
 from axiswise.scores import as_factors
-from axiswise.shapes import Array, Num, Tensor
+from axiswise.shapes import Tensor, Values
 
 
 @repeatable()
@@ -26,7 +25,7 @@ def explain(
     decode: Callable[..., Any],
     x: Any,
     *,
-    factors: Num[Array, "n k"] | None = None,
+    factors: Values | None = None,
     factor_names: Sequence[str] | None = None,
     likelihood: Likelihood | None = None,
     beta: float | int | None = 1.0,
@@ -61,8 +60,8 @@ def explain(
         decode: Maps latents in the encoder's shape to E[x | z], as a tensor or in an output object: probabilities;
             logits only without `likelihood`.
         x: Observations, as `encode` takes them.
-        factors: What generated them, ``(n, k)``: integers are levels, other numbers continuous.
-        factor_names: What the factors are called.
+        factors: What generated them, ``(n, k)``, as scores take them: floats are continuous, all else are levels.
+        factor_names: What the factors are called; None for the names of the columns.
         likelihood: The distribution of observations around E[x | z] that the model was trained with: Gaussian(scale) or
             Bernoulli(). None where it is unknown: it is then guessed from the range of values, logits included. A
             finding that rests on the guess says so, and contradicts nothing.
@@ -126,13 +125,13 @@ def _differs(observed: Observed) -> bool:
 
 
 def _factors(
-    factors: Array | None, names: Sequence[str] | None, rows: int, chosen: Tensor
-) -> tuple[ndarray | None, tuple[str, ...]]:
+    factors: Values | None, names: Sequence[str] | None, rows: int, chosen: Tensor
+) -> tuple[Columns | None, tuple[str, ...]]:
     """The factors of the chosen points, and what they are called."""
     if factors is None:
         return None, ()
-    count = len(as_factors(factors, rows))
+    columns = as_columns(factors)
+    count = len(as_factors(columns, rows))
     if names is not None and len(names) != count:
         raise AxiswiseError(f"`factor_names` must be as many as the factors, {count}. Got {len(names)}.")
-    values = factors.detach().cpu().numpy() if isinstance(factors, Tensor) else np.asarray(factors)
-    return values[chosen.numpy()], tuple(names or (f"factor {place}" for place in range(count)))
+    return columns.rows(chosen.numpy()), tuple(names or columns.labels)

@@ -9,13 +9,14 @@ from axiswise.scores.dci import DCI, dci, dci_completeness, dci_disentanglement
 from axiswise.scores.disentanglement import Disentanglement, disentanglement
 from axiswise.scores.explicitness import Explicitness, explicitness
 from axiswise.scores.factor_vae import FactorVAEScore, factor_vae
-from axiswise.scores.factors import Factors, Split, as_factors, split
+from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.gaussian_total_correlation import GaussianTotalCorrelation, gaussian_total_correlation
 from axiswise.scores.gaussian_wasserstein_correlation import (
     GaussianWassersteinCorrelation,
     gaussian_wasserstein_correlation,
 )
 from axiswise.scores.hoyer import Hoyer, hoyer
+from axiswise.scores.inputs import Inputs, Split, UndefinedScore, read_codes, read_pair, split
 from axiswise.scores.irs import IRS, irs
 from axiswise.scores.mcc import MCC, mcc
 from axiswise.scores.mig import MIG, mig
@@ -42,10 +43,12 @@ __all__ = [
     "GaussianTotalCorrelation",
     "GaussianWassersteinCorrelation",
     "Hoyer",
+    "Inputs",
     "Invariance",
     "Modularity",
     "MutualInformation",
     "Split",
+    "UndefinedScore",
     "active_units",
     "as_codes",
     "as_factors",
@@ -65,6 +68,8 @@ __all__ = [
     "mig",
     "modularity",
     "mutual_information",
+    "read_codes",
+    "read_pair",
     "sap",
     "score",
     "split",

@@ -44,10 +44,14 @@ def as_html(result: Any) -> str:
         >>> as_html(mig(factors.astype(float), factors)).startswith("<p>1 row</p><table><tr><th>score</th>")
         True
     """
-    return html_table([{name: _shown(value) for name, value in result._asdict().items()}])
+    fields = result._asdict()
+    fields |= fields.pop("inputs")._asdict() if "inputs" in fields else {}
+    return html_table([{name: _shown(value) for name, value in fields.items()}])
 
 
 def _shown(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     array = np.asarray(value)
     if array.dtype == object or array.size > 12:
         return f"array of shape {array.shape}" if array.shape else str(value)

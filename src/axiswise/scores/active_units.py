@@ -7,7 +7,7 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.scores._value import Count, Of, as_html
 from axiswise.scores.score import as_codes, as_value
-from axiswise.shapes import Array, Float, Num, Shaped
+from axiswise.shapes import Codes, Float, Shaped
 
 
 class ActiveUnits(NamedTuple, Of[Count]):
@@ -28,8 +28,8 @@ class ActiveUnits(NamedTuple, Of[Count]):
 
 
 def active_units(
-    variance: Num[Array, "... n z"] | None = None,
-    kl: Num[Array, "... n z"] | None = None,
+    variance: Codes | None = None,
+    kl: Codes | None = None,
     *,
     by: Literal["variance", "kl"] | None = None,
     variance_below: float = 0.8,

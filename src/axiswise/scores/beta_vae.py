@@ -10,9 +10,9 @@ from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._logistic import NAMED, logistic_regression
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import as_factors
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Int, Kind, Num
+from axiswise.scores.inputs import Inputs, read_pair
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Values
 
 NUMBERS_AT_ONCE = 1 << 18  # differences of codes in one block: they stay in the cache
 
@@ -34,6 +34,8 @@ class BetaVAEScore(NamedTuple, Of[Value]):
     """Bins of each continuous factor."""
     samples: int
     """Samples that the pairs were drawn from."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = f"{NAMED} of mean absolute differences, not standardised"
 
     _repr_html_ = as_html
@@ -46,10 +48,11 @@ class BetaVAEScore(NamedTuple, Of[Value]):
     tolerance=0.005,
 )
 def beta_vae(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
+    missing: OnMissing = "raise",
     seed: int = 0,
     batch: int = 64,
     points: int = 10_000,
@@ -81,8 +84,9 @@ def beta_vae(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         seed: Decides the draws.
         batch: Pairs of a point.
         points: Points that the classifier is fitted to.
@@ -99,10 +103,9 @@ def beta_vae(
         raise AxiswiseError(
             f"`batch`, `points` and `test_points` must be at least 1. Got {batch}, {points} and {test_points}."
         )
-    codes = as_codes(codes)
+    codes, read, inputs = read_pair(codes, factors, kinds, missing)
     *leading, samples, latents = codes.shape
     members = codes.reshape(-1, samples, latents)
-    read = as_factors(factors, samples, kinds)
     shared = groups(read, bins)
     label, pairs = _draw(shared, seed, batch, points + test_points)
     tested = np.bincount(label[points:], minlength=len(shared))
@@ -118,7 +121,8 @@ def beta_vae(
         hits = np.bincount(label[points:], weights=right[points:], minlength=len(shared))
         accuracies[number, list(shared)] = hits / np.where(tested > 0, tested, np.nan)
     train, final = (as_value(total.reshape(leading)) for total in totals)
-    return BetaVAEScore(final, accuracies.reshape(*leading, -1), train, batch, points, test_points, bins, samples)
+    by_factor = accuracies.reshape(*leading, -1)
+    return BetaVAEScore(final, by_factor, train, batch, points, test_points, bins, samples, inputs)
 
 
 def _draw(

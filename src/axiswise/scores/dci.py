@@ -6,12 +6,14 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy import ndarray
 
+from axiswise._columns import as_array
 from axiswise.errors import AxiswiseError
 from axiswise.scores._gradient_trees import Boosted, boosted_trees
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import Factors, split
-from axiswise.scores.score import as_numpy, as_value, score
-from axiswise.shapes import Array, Float, Kind, Num
+from axiswise.scores.factors import Factors
+from axiswise.scores.inputs import Inputs, split
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Array, Codes, Float, Kind, Num, OnMissing, Points, Table, Values
 
 Estimator = Literal["histogram", "reference"]
 
@@ -40,6 +42,8 @@ class DCI(NamedTuple, Of[Value]):
     """The same on the test points."""
     samples: tuple[int, int]
     """Samples fitted and tested: scores of different numbers are not comparable."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str
 
     _repr_html_ = as_html
@@ -47,11 +51,12 @@ class DCI(NamedTuple, Of[Value]):
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, tolerance=0.02)
 def dci(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
-    test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
+    missing: OnMissing = "raise",
+    test: Points | None = None,
     seed: int = 0,
     estimator: Estimator = "histogram",
 ) -> DCI[Value]:
@@ -84,8 +89,9 @@ def dci(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         test: Codes and factors of test points; if None, a third of the samples is held out.
         seed: Decides which samples are held out, and how the reference breaks ties.
         estimator: "histogram", or "reference" for scikit-learn's gradient boosting, exact and slow.
@@ -98,7 +104,7 @@ def dci(
     """
     if estimator not in get_args(Estimator):
         raise AxiswiseError(f'`estimator` must be "histogram" or "reference". Got {estimator!r}.')
-    parts = split(codes, factors, kinds, test, seed)
+    parts = split(codes, factors, kinds, test, seed, missing)
     read, train, tested = parts.factors, parts.train, parts.test
     varies = read.varies
     *leading, samples, latents = parts.codes.shape
@@ -128,11 +134,12 @@ def dci(
         fitted.reshape(*leading, -1),
         predicted.reshape(*leading, -1),
         (len(train), len(tested)),
+        parts.inputs,
         _describe(estimator),
     )
 
 
-def dci_disentanglement(importance: Num[Array, "... z k"]) -> Value:
+def dci_disentanglement(importance: Num[Array, "... z k"] | Table) -> Value:
     r"""Disentanglement D of a matrix of importances: does each latent serve one factor? See :func:`dci`.
 
     Arguments:
@@ -145,7 +152,7 @@ def dci_disentanglement(importance: Num[Array, "... z k"]) -> Value:
     return _weighted(_read_importance(importance))
 
 
-def dci_completeness(importance: Num[Array, "... z k"]) -> Value:
+def dci_completeness(importance: Num[Array, "... z k"] | Table) -> Value:
     r"""Completeness C of a matrix of importances: is each factor served by one latent? See :func:`dci`.
 
     Arguments:
@@ -158,8 +165,8 @@ def dci_completeness(importance: Num[Array, "... z k"]) -> Value:
     return _weighted(np.swapaxes(_read_importance(importance), -2, -1))
 
 
-def _read_importance(importance: Num[Array, "..."]) -> Float[ndarray, "... z k"]:
-    matrix = as_numpy(importance).astype(np.float64)
+def _read_importance(importance: Num[Array, "..."] | Table) -> Float[ndarray, "... z k"]:
+    matrix = as_array(importance, "importance").astype(np.float64)
     if matrix.ndim < 2 or 0 in matrix.shape:
         raise AxiswiseError(
             f"`importance` must have axes (…, z, k): latents, then factors, none of them empty. Got {matrix.shape}."

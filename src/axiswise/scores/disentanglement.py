@@ -9,9 +9,10 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.numerics._line_neighbours import nearest_on_line
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import Factors, split
+from axiswise.scores.factors import Factors
+from axiswise.scores.inputs import Inputs, split
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Array, Float, Int, Kind, Num
+from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
 
 HELD_OUT = 5  # one point in so many is held out, as in the paper
 Form = Literal["bounded", "printed"]
@@ -35,6 +36,8 @@ class Disentanglement(NamedTuple, Of[Value]):
     """Points among which neighbours were looked for."""
     test_samples: int
     """Points that were predicted."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "nearest neighbours in single latents, equal weights"
 
     _repr_html_ = as_html
@@ -42,11 +45,12 @@ class Disentanglement(NamedTuple, Of[Value]):
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, tolerance=0.05)
 def disentanglement(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
-    test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
+    missing: OnMissing = "raise",
+    test: Points | None = None,
     seed: int = 0,
     form: Form = "bounded",
     neighbours: int = 5,
@@ -80,8 +84,9 @@ def disentanglement(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         test: Codes and factors to test on; if None, a fifth of the points is held out.
         seed: Decides which points are held out.
         form: ``"bounded"`` or ``"printed"``.
@@ -94,7 +99,7 @@ def disentanglement(
     """
     if form not in ("bounded", "printed"):
         raise AxiswiseError(f"`form` must be 'bounded' or 'printed'. Got {form!r}.")
-    read = split(codes, factors, kinds, test, seed)
+    read = split(codes, factors, kinds, test, seed, missing)
     *leading, samples, latents = read.codes.shape
     train, tested = read.train, read.test
     if test is None:  # a fifth instead of a third: the first points of the same order
@@ -131,6 +136,7 @@ def disentanglement(
         neighbours,
         len(train),
         len(tested),
+        read.inputs,
     )
 
 

@@ -10,9 +10,9 @@ from scipy.stats import rankdata
 from axiswise.errors import AxiswiseError
 from axiswise.scores._logistic import NAMED, logistic_regression
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import split
+from axiswise.scores.inputs import Inputs, split
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Array, Float, Int, Kind, Num
+from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
 
 
 class Explicitness(NamedTuple, Of[Value]):
@@ -34,6 +34,8 @@ class Explicitness(NamedTuple, Of[Value]):
     """Points that were fitted on."""
     test_samples: int
     """Points that were predicted."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = f"{NAMED} of standardised codes, macro ROC area, one versus rest"
 
     _repr_html_ = as_html
@@ -41,11 +43,12 @@ class Explicitness(NamedTuple, Of[Value]):
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.5, tolerance=0.015)
 def explicitness(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
-    test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
+    missing: OnMissing = "raise",
+    test: Points | None = None,
     seed: int = 0,
     bins: int = 20,
 ) -> Explicitness[Value]:
@@ -70,8 +73,9 @@ def explicitness(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         test: Codes and factors to test on; if None, a third of the points is held out.
         seed: Decides which points are held out.
         bins: Bins of each continuous factor.
@@ -82,7 +86,7 @@ def explicitness(
         >>> explicitness(np.concatenate([factors, noise], -1), factors).score
         1.0
     """
-    read = split(codes, factors, kinds, test, seed)
+    read = split(codes, factors, kinds, test, seed, missing)
     *leading, samples, latents = read.codes.shape
     labels, varies = read.factors.labels(bins), read.factors.varies
     parts = (read.train, read.test)
@@ -114,6 +118,7 @@ def explicitness(
         bins,
         len(read.train),
         len(read.test),
+        read.inputs,
     )
 
 

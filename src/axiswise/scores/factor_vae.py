@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import as_factors
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Int, Kind, Num, Shaped
+from axiswise.scores.inputs import Inputs, read_pair
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Shaped, Values
 
 
 class FactorVAEScore(NamedTuple, Of[Value]):
@@ -38,6 +38,8 @@ class FactorVAEScore(NamedTuple, Of[Value]):
     """Bins of each continuous factor."""
     samples: int
     """Samples that the votes were drawn from."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "majority vote, rows drawn with replacement among those that share the factor's value"
 
     _repr_html_ = as_html
@@ -49,10 +51,11 @@ class FactorVAEScore(NamedTuple, Of[Value]):
     tolerance=0.01,
 )
 def factor_vae(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
+    missing: OnMissing = "raise",
     seed: int = 0,
     batch: int = 64,
     votes: int = 10_000,
@@ -85,8 +88,9 @@ def factor_vae(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         seed: Decides the draws.
         batch: Rows of a vote, at least 2.
         votes: Votes that the classifier is made of.
@@ -104,10 +108,9 @@ def factor_vae(
         raise AxiswiseError(
             f"`batch` must be at least 2, `votes` and `test_votes` at least 1. Got {batch}, {votes} and {test_votes}."
         )
-    codes = as_codes(codes)
+    codes, read, inputs = read_pair(codes, factors, kinds, missing)
     *leading, samples, latents = codes.shape
     members = codes.reshape(-1, samples, latents)
-    read = as_factors(factors, samples, kinds)
     shared = groups(read, bins)
     fixed, ballots = _draw(shared, samples, seed, batch, votes + test_votes)
     variance = members.var(1, ddof=1)
@@ -142,6 +145,7 @@ def factor_vae(
         float(threshold),
         bins,
         samples,
+        inputs,
     )
 
 

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final, get_args
+from typing import final, get_args
 
 import numpy as np
 from numpy import ndarray
 
+from axiswise._columns import as_columns, bad_rows
 from axiswise.errors import AxiswiseError
-from axiswise.numerics import equal_width_bins, permutation
-from axiswise.scores.score import as_codes, as_numpy
-from axiswise.shapes import Array, Float, Int, Kind, Num, Shaped
-
-HELD_OUT = 3  # one sample in so many is held out where a score needs a test part and none is given
+from axiswise.numerics import equal_width_bins
+from axiswise.scores.score import DROPPING
+from axiswise.shapes import Float, Int, Kind, Shaped, Values
 
 
 @final
@@ -21,12 +20,16 @@ class Factors:
     """Factors that were read and found fit for scoring; `as_factors` makes them.
 
     Arguments:
-        values: The values as given.
+        values: Their numbers; of text and categories those of the levels.
         kinds: How those of each factor relate.
+        names: What the factors are called.
+        levels: What the levels of each factor are called; None where they are numbers.
     """
 
     values: Float[ndarray, "n k"]
     kinds: tuple[Kind, ...]
+    names: tuple[str, ...]
+    levels: tuple[tuple[str, ...] | None, ...]
 
     def __len__(self) -> int:
         return self.values.shape[1]
@@ -44,10 +47,15 @@ class Factors:
         Raises:
             AxiswiseError: If none has.
         """
-        varies = np.ptp(self.values, axis=0) > 0
-        if not varies.any():
+        if len(self.constant) == len(self):
             raise AxiswiseError("At least one factor must vary. Got factors that are all constant; draw more samples.")
-        return varies
+        return np.ptp(self.values, axis=0) > 0
+
+    @property
+    def constant(self) -> tuple[str, ...]:
+        """Names of the factors that have a single value."""
+        flat = np.ptp(self.values, axis=0) == 0
+        return tuple(name for name, same in zip(self.names, flat.tolist(), strict=True) if same)
 
     def labels(self, bins: int) -> Int[ndarray, "n k"]:
         """Numbers the values of each factor from 0: its levels, or equal-width bins of its range or of the circle.
@@ -73,103 +81,53 @@ class Factors:
         return np.stack([np.cos(angles), np.sin(angles)], -1)
 
 
-def as_factors(factors: Num[Array, "..."], samples: int, kinds: Kind | Sequence[Kind] | None = None) -> Factors:
-    """Reads factors of shape (n, k) that belong to `samples` codes.
+def as_factors(factors: Values, samples: int, kinds: Kind | Sequence[Kind] | None = None) -> Factors:
+    """Reads factors of shape (n, k), or (n) for a single one, that belong to `samples` codes.
 
     Arguments:
-        factors: The values. Discrete ones are whole numbers from 0; circular ones are angles in radians, or, if all of
-            them are whole numbers from 0, levels evenly spaced around a circle that the largest of them completes.
+        factors: The values: arrays, tensors, lists, or tables of pandas or polars, whose columns are the factors. Text
+            and categories become levels. Discrete numbers are whole numbers from 0; circular ones are angles in
+            radians, or, if all of them are whole numbers from 0, levels evenly spaced around a circle that the largest
+            of them completes.
         samples: How many rows there must be.
-        kinds: The kind of each factor, or one for all. If None, integers are discrete and other numbers continuous.
+        kinds: The kind of each factor, or one for all. If None, floats are continuous and all else is discrete.
 
     Example:
-        >>> as_factors(np.zeros((100, 2), np.int64), 100).kinds
-        ('discrete', 'discrete')
+        >>> read = as_factors({"shape": ["heart", "square", "heart"], "scale": [0.5, 0.6, 0.7]}, 3)
+        >>> read.kinds, read.names, read.levels
+        (('discrete', 'continuous'), ('shape', 'scale'), (('heart', 'square'), None))
     """
-    array = as_numpy(factors)
-    if array.ndim != 2 or 0 in array.shape:
+    columns = as_columns(factors)
+    values, names = columns.values, columns.labels
+    if len(values) != samples:
         raise AxiswiseError(
-            f"`factors` must have axes (n, k): samples, then factors, none of them empty. Got shape {array.shape}."
-        )
-    if len(array) != samples:
-        raise AxiswiseError(
-            f"`factors` must have one row for each of the {samples} samples of `codes`. Got {len(array)} rows; "
+            f"`factors` must have one row for each of the {samples} samples of `codes`. Got {len(values)} rows; "
             "if `codes` has latents before samples, transpose it."
         )
-    values = array.astype(np.float64)
-    if not np.isfinite(values).all():
-        rows, columns = np.nonzero(~np.isfinite(values))
-        raise AxiswiseError(
-            f"`factors` must be finite. Got {len(rows)} values that are NaN or infinite, the first in row {rows[0]}, "
-            f"factor {columns[0]}; leave out the samples that hold them."
-        )
-    kinds = _kinds(kinds, array)
+    for bad, what, remedy in (
+        (np.isnan(values), "missing values (NaN)", DROPPING),
+        (np.isinf(values), "infinite values", "leave these rows out."),
+    ):
+        if bad.any():
+            raise AxiswiseError(f"`factors` must be finite. Got {what} in {bad_rows(bad, names)}; {remedy}")
+    kinds = _kinds(kinds, columns.kinds)
     for column, kind in enumerate(kinds):
         wrong = values[(values[:, column] < 0) | (values[:, column] != np.floor(values[:, column])), column]
         if kind == "discrete" and len(wrong):
             raise AxiswiseError(
-                f"Levels of a discrete factor must be whole numbers from 0. Got {wrong[0]:g} in factor {column}; "
+                f"Levels of a discrete factor must be whole numbers from 0. Got {wrong[0]:g} in {names[column]}; "
                 "number its levels, or declare it continuous (`kinds`)."
             )
-    return Factors(values, kinds)
+    return Factors(values, kinds, names, columns.levels)
 
 
-class Split(NamedTuple):
-    """Codes and factors with the rows to fit on and the rows to test on."""
-
-    codes: Float[ndarray, "... n z"]
-    factors: Factors
-    train: Int[ndarray, " a"]
-    test: Int[ndarray, " b"]
-
-
-def split(
-    codes: Num[Array, "..."],
-    factors: Num[Array, "..."],
-    kinds: Kind | Sequence[Kind] | None,
-    test: tuple[Array, Array] | None,
-    seed: int,
-) -> Split:
-    """Joins training and test points, or holds out every third point, in an order that the seed decides.
-
-    Arguments:
-        codes: Codes to fit on, or all codes if `test` is None.
-        factors: Their factors.
-        kinds: The kinds of the factors.
-        test: Codes and factors to test on.
-        seed: Decides which points are held out.
-    """
-    read = as_codes(codes)
-    samples = read.shape[-2]
-    if test is None:
-        if samples < HELD_OUT:
-            raise AxiswiseError(f"A score with a held-out part needs at least {HELD_OUT} samples. Got {samples}.")
-        tested, trained = np.split(permutation(seed, "split", samples).numpy(), [samples // HELD_OUT])
-        return Split(read, as_factors(factors, samples, kinds), trained, tested)
-    test_codes, test_factors, train_factors = as_codes(test[0]), as_numpy(test[1]), as_numpy(factors)
-    alike = [(part.shape[:-2], part.shape[-1]) for part in (read, test_codes)]
-    if alike[0] != alike[1] or test_factors.shape[1:] != train_factors.shape[1:]:
-        raise AxiswiseError(
-            "`test` must be codes and factors with the same members, latents and factors as those to fit on. "
-            f"Got {test_codes.shape} and {test_factors.shape} beside {read.shape} and {train_factors.shape}."
-        )
-    # Read apart first, so that a message counts the rows of the array it is about.
-    for values, rows in ((train_factors, samples), (test_factors, test_codes.shape[-2])):
-        as_factors(values, rows, kinds)
-    kinds = kinds if kinds is not None else _kinds(None, train_factors)
-    joined = as_factors(np.concatenate([train_factors, test_factors]), samples + len(test_factors), kinds)
-    rows = np.arange(samples + len(test_factors))
-    return Split(np.concatenate([read, test_codes], -2), joined, rows[:samples], rows[samples:])
-
-
-def _kinds(kinds: Kind | Sequence[Kind] | None, array: Num[ndarray, "n k"]) -> tuple[Kind, ...]:
-    count = array.shape[1]
+def _kinds(kinds: Kind | Sequence[Kind] | None, usual: tuple[Kind, ...]) -> tuple[Kind, ...]:
     if kinds is None:
-        kinds = "continuous" if np.issubdtype(array.dtype, np.floating) else "discrete"
-    named = (kinds,) * count if isinstance(kinds, str) else tuple(kinds)
-    if len(named) != count or not set(named) <= set(get_args(Kind)):
+        return usual
+    named = (kinds,) * len(usual) if isinstance(kinds, str) else tuple(kinds)
+    if len(named) != len(usual) or not set(named) <= set(get_args(Kind)):
         raise AxiswiseError(
-            f"`kinds` must name one of {', '.join(get_args(Kind))} for each of the {count} factors. Got {named}."
+            f"`kinds` must name one of {', '.join(get_args(Kind))} for each of the {len(usual)} factors. Got {named}."
         )
     return named
 

@@ -7,8 +7,9 @@ from numpy import ndarray
 
 from axiswise.numerics import standardised
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Int, Num
+from axiswise.scores.inputs import Inputs, read_codes
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, Int, OnMissing
 
 
 class GaussianTotalCorrelation(NamedTuple, Of[Value]):
@@ -22,13 +23,15 @@ class GaussianTotalCorrelation(NamedTuple, Of[Value]):
     """How many latents are not constant: the others carry no information and are left out."""
     samples: int
     """Samples the estimate was made from."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "Gaussian, sample covariance"
 
     _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, best=0.0)
-def gaussian_total_correlation(codes: Num[Array, "... n z"]) -> GaussianTotalCorrelation[Value]:
+def gaussian_total_correlation(codes: Codes, *, missing: OnMissing = "raise") -> GaussianTotalCorrelation[Value]:
     r"""Scores how far the codes' covariance is from a diagonal one, as a divergence. It needs no factors.
 
     .. math:: \mathrm{KL}\Big(N(\mu, \Sigma) \,\Big\|\, \prod_z N(\mu_z, \Sigma_{zz})\Big)
@@ -44,13 +47,14 @@ def gaussian_total_correlation(codes: Num[Array, "... n z"]) -> GaussianTotalCor
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
 
     Example:
         >>> codes = np.random.default_rng(0).multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], 10_000)
         >>> round(gaussian_total_correlation(codes).score, 2), float((-0.5 * np.log(1 - 0.9**2)).round(2))
         (0.83, 0.83)
     """
-    codes = as_codes(codes)
+    codes, inputs = read_codes(codes, missing)
     *leading, samples, latents = codes.shape
     members = [standardised(member) for member in codes.reshape(-1, samples, latents)]
     correlations = np.stack([member.T @ member / samples for member in members])
@@ -58,7 +62,7 @@ def gaussian_total_correlation(codes: Num[Array, "... n z"]) -> GaussianTotalCor
     found = np.array([_divergence(matrix[used][:, used]) for matrix, used in zip(correlations, varying, strict=True)])
     stacked = correlations.reshape(*leading, latents, latents)
     count = varying.sum(-1).reshape(leading)
-    return GaussianTotalCorrelation(as_value(found.reshape(leading)), stacked, as_value(count), samples)
+    return GaussianTotalCorrelation(as_value(found.reshape(leading)), stacked, as_value(count), samples, inputs)
 
 
 def _divergence(correlations: Float[ndarray, "z z"]) -> float:

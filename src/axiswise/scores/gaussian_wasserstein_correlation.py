@@ -7,8 +7,9 @@ from numpy import ndarray
 
 from axiswise.numerics import covariance
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Num
+from axiswise.scores.inputs import Inputs, read_codes
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, OnMissing
 
 
 class GaussianWassersteinCorrelation(NamedTuple, Of[Value]):
@@ -22,13 +23,17 @@ class GaussianWassersteinCorrelation(NamedTuple, Of[Value]):
     """Total variance of the codes."""
     samples: int
     """Samples the estimate was made from."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "Gaussian, sample covariance"
 
     _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift"], chance=0.0, best=0.0)
-def gaussian_wasserstein_correlation(codes: Num[Array, "... n z"]) -> GaussianWassersteinCorrelation[Value]:
+def gaussian_wasserstein_correlation(
+    codes: Codes, *, missing: OnMissing = "raise"
+) -> GaussianWassersteinCorrelation[Value]:
     r"""Scores how far the codes' covariance is from a diagonal one, as a distance. It needs no factors.
 
     .. math:: W_2^2\big(N(0, \Sigma), N(0, D)\big) = \operatorname{tr} \Sigma + \operatorname{tr} D
@@ -44,18 +49,19 @@ def gaussian_wasserstein_correlation(codes: Num[Array, "... n z"]) -> GaussianWa
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
 
     Example:
         >>> codes = np.random.default_rng(0).multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], 100_000)
         >>> round(gaussian_wasserstein_correlation(codes).score, 2), round(4 - 2 * (1.9**0.5 + 0.1**0.5), 2)
         (0.61, 0.61)
     """
-    codes = as_codes(codes)
+    codes, inputs = read_codes(codes, missing)
     *leading, samples, latents = codes.shape
     found = np.array([_distance(covariance(member)) for member in codes.reshape(-1, samples, latents)])
     distance, variance = found.T.reshape(2, *leading)
     normalised = np.divide(distance, variance, out=np.zeros_like(distance), where=variance > 0)
-    return GaussianWassersteinCorrelation(as_value(distance), as_value(normalised), as_value(variance), samples)
+    return GaussianWassersteinCorrelation(as_value(distance), as_value(normalised), as_value(variance), samples, inputs)
 
 
 def _distance(covariances: Float[ndarray, "z z"]) -> tuple[float, float]:

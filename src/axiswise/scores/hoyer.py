@@ -6,8 +6,9 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Num
+from axiswise.scores.inputs import Inputs, read_codes
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, OnMissing
 
 
 class Hoyer(NamedTuple, Of[Value]):
@@ -21,13 +22,15 @@ class Hoyer(NamedTuple, Of[Value]):
     """Whether latents were divided by their deviations first; scores with and without are not comparable."""
     latents: int
     """How many latents: scores of different numbers of latents are not comparable."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "mean over samples"
 
     _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "scale"], best=None)
-def hoyer(codes: Num[Array, "... n z"], *, scale: bool = True) -> Hoyer[Value]:
+def hoyer(codes: Codes, *, missing: OnMissing = "raise", scale: bool = True) -> Hoyer[Value]:
     r"""Scores how much of each embedding lies in a few of its d latents, on average over embeddings.
 
     .. math:: \mathrm{Hoyer}(z) = \frac{\sqrt d - \lVert z \rVert_1 / \lVert z \rVert_2}{\sqrt d - 1} \in [0, 1]
@@ -44,18 +47,19 @@ def hoyer(codes: Num[Array, "... n z"], *, scale: bool = True) -> Hoyer[Value]:
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         scale: Whether to divide latents by their deviations.
 
     Example:
         >>> hoyer(np.array([[0.0, 5.0, 0.0], [2.0, -2.0, 2.0]]), scale=False).per_sample.tolist()
         [1.0, 0.0]
     """
-    codes = as_codes(codes)
+    codes, inputs = read_codes(codes, missing)
     *leading, samples, latents = codes.shape
     members = [_sparsity(member, scale) for member in codes.reshape(-1, samples, latents)]
     per_sample = np.stack(members).reshape(*leading, samples)
     mean = per_sample.mean(-1)
-    return Hoyer(as_value(mean), per_sample, scale, latents)
+    return Hoyer(as_value(mean), per_sample, scale, latents, inputs)
 
 
 def _sparsity(codes: Float[ndarray, "n z"], scale: bool) -> Float[ndarray, " n"]:

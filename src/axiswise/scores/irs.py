@@ -9,9 +9,10 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import equal_width_bins
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import Factors, as_factors
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Int, Kind, Num
+from axiswise.scores.factors import Factors
+from axiswise.scores.inputs import Inputs, read_pair
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Values
 
 Grouping = tuple[Int[ndarray, " n"], list[tuple[int, int]]]
 
@@ -35,6 +36,8 @@ class IRS(NamedTuple, Of[Value]):
     """Whether levels were cut into bins as well, as the reference implementation does."""
     samples: int
     """Samples the estimate was made from."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "quantile of deviations within groups"
 
     _repr_html_ = as_html
@@ -42,10 +45,11 @@ class IRS(NamedTuple, Of[Value]):
 
 @score(invariances=["permute", "flip", "shift"])
 def irs(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
+    missing: OnMissing = "raise",
     quantile: float = 0.99,
     bins: int = 20,
     merge: bool = True,
@@ -71,8 +75,9 @@ def irs(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         quantile: The quantile, between 0 and 1; 1 is the largest deviation.
         bins: Bins of each factor that is cut.
         merge: Whether factors with levels are cut too.
@@ -85,9 +90,8 @@ def irs(
     """
     if not 0 <= quantile <= 1:
         raise AxiswiseError(f"`quantile` must lie between 0 and 1. Got {quantile}.")
-    codes = as_codes(codes)
+    codes, read, inputs = read_pair(codes, factors, kinds, missing)
     *leading, samples, latents = codes.shape
-    read = as_factors(factors, samples, kinds)
     labels, varies = _labels(read, bins, merge), read.varies
     groupings = {column: _grouped(labels[:, column]) for column in np.flatnonzero(varies).tolist()}
     members = (_strays(member, groupings, quantile) for member in codes.reshape(-1, samples, latents))
@@ -103,7 +107,7 @@ def irs(
     total = deviations.sum(-1)
     weighted = np.where(alive, per_latent * deviations, 0.0).sum(-1)
     mean = np.divide(weighted, total, out=np.zeros_like(total), where=total > 0)
-    return IRS(as_value(mean), per_latent, robustness, deviations, quantile, bins, merge, samples)
+    return IRS(as_value(mean), per_latent, robustness, deviations, quantile, bins, merge, samples, inputs)
 
 
 def _labels(factors: Factors, bins: int, merge: bool) -> Int[ndarray, "n k"]:

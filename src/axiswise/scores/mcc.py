@@ -10,9 +10,10 @@ from scipy.stats import rankdata
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, standardised
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import Factors, as_factors
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Int, Kind, Num
+from axiswise.scores.factors import Factors
+from axiswise.scores.inputs import Inputs, read_pair
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Values
 
 
 class MCC(NamedTuple, Of[Value]):
@@ -29,6 +30,8 @@ class MCC(NamedTuple, Of[Value]):
     """Absolute correlation of each factor with each latent, NaN for constant factors."""
     samples: int
     """Samples the estimate was made from."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str
     """Which correlation: "Pearson" or "Spearman"."""
 
@@ -37,10 +40,11 @@ class MCC(NamedTuple, Of[Value]):
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0)
 def mcc(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
+    missing: OnMissing = "raise",
     correlation: Literal["pearson", "spearman"] = "pearson",
 ) -> MCC[Value]:
     r"""Scores the correlation of factors with latents, paired one to one so that it is largest.
@@ -67,8 +71,9 @@ def mcc(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         correlation: Of values (Pearson's) or of ranks (Spearman's).
 
     Example:
@@ -80,9 +85,8 @@ def mcc(
     if correlation not in ("pearson", "spearman"):
         raise AxiswiseError(f'`correlation` must be "pearson" or "spearman". Got {correlation!r}.')
     ranked = correlation == "spearman"
-    codes = as_codes(codes)
+    codes, read, inputs = read_pair(codes, factors, kinds, missing)
     *leading, samples, latents = codes.shape
-    read = as_factors(factors, samples, kinds)
     varies, count = read.varies, len(read)
     bases = [_basis(read, column, ranked) for column in np.flatnonzero(varies).tolist()]
     found = [_correlations(member, bases, ranked) for member in codes.reshape(-1, samples, latents)]
@@ -103,7 +107,7 @@ def mcc(
     per_factor[..., varies] = collected
     matches[..., varies] = np.where(columns < latents, columns, -1)[..., :varying]
     mean = collected.mean(-1)
-    return MCC(as_value(mean), per_factor, matches, correlations, samples, correlation.capitalize())
+    return MCC(as_value(mean), per_factor, matches, correlations, samples, inputs, correlation.capitalize())
 
 
 def _basis(factors: Factors, column: int, ranked: bool) -> Float[ndarray, "n t"]:

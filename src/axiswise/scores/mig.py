@@ -9,9 +9,10 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import binned_information, entropy, kraskov_information, ross_information
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import Factors, as_factors
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Kind, Num
+from axiswise.scores.factors import Factors
+from axiswise.scores.inputs import Inputs, read_pair
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, Kind, OnMissing, Values
 
 NEAREST = ("nearest neighbours (Kraskov; Ross for levels)", "the factor's information with itself, estimated alike")
 
@@ -31,6 +32,8 @@ class MIG(NamedTuple, Of[Value]):
     """Bins of each code: scores of different bins are not comparable. None where nothing was binned."""
     samples: int
     """Samples the estimate was made from: its bias falls as one over them."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "plug-in, equal-width bins"
     normaliser: str = "entropy of the levels or bins"
     neighbours: int | None = None
@@ -41,10 +44,11 @@ class MIG(NamedTuple, Of[Value]):
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0)
 def mig(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
+    missing: OnMissing = "raise",
     bins: int = 20,
     estimator: Literal["bins", "neighbours"] = "bins",
     neighbours: int = 3,
@@ -78,8 +82,9 @@ def mig(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         bins: Bins of each code and of each continuous factor.
         estimator: Whether to count in bins or to measure distances to nearest neighbours, slower by a factor of tens.
         neighbours: How many neighbours.
@@ -90,16 +95,15 @@ def mig(
         >>> mig(factors, factors).score, round(mig(rotated, factors).score, 3)
         (1.0, 0.0)
     """
-    codes = as_codes(codes)
+    codes, read, inputs = read_pair(codes, factors, kinds, missing)
     *leading, samples, _ = codes.shape
-    read = as_factors(factors, samples, kinds)
     match estimator:
         case "bins":
             information, entropies = _from_bins(codes, read, bins)
-            how: tuple[Any, ...] = (bins, samples)
+            how: tuple[Any, ...] = (bins, samples, inputs)
         case "neighbours":
             information, entropies = _from_neighbours(codes, read, neighbours)
-            how = (None, samples, *NEAREST, neighbours)
+            how = (None, samples, inputs, *NEAREST, neighbours)
         case _:
             raise AxiswiseError(f'`estimator` must be "bins" or "neighbours". Got {estimator!r}.')
 

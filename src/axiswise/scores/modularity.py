@@ -8,9 +8,9 @@ from numpy import ndarray
 
 from axiswise.numerics import binned_information
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import as_factors
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Kind, Num
+from axiswise.scores.inputs import Inputs, read_pair
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, Kind, OnMissing, Values
 
 
 class Modularity(NamedTuple, Of[Value]):
@@ -26,6 +26,8 @@ class Modularity(NamedTuple, Of[Value]):
     """Bins of each code: scores of different bins are not comparable."""
     samples: int
     """Samples the estimate was made from."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "plug-in, equal-width bins"
 
     _repr_html_ = as_html
@@ -33,10 +35,11 @@ class Modularity(NamedTuple, Of[Value]):
 
 @score(invariances=["permute", "flip", "shift", "scale"])
 def modularity(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
+    missing: OnMissing = "raise",
     bins: int = 20,
 ) -> Modularity[Value]:
     r"""Scores how little each latent says about any factor but the one it says most about.
@@ -60,8 +63,9 @@ def modularity(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         bins: Bins of each code and of each continuous factor.
 
     Example:
@@ -70,14 +74,13 @@ def modularity(
         >>> modularity(factors, factors).score, round(modularity(rotated, factors).score, 2)
         (1.0, 0.0)
     """
-    codes = as_codes(codes)
+    codes, read, inputs = read_pair(codes, factors, kinds, missing)
     samples = codes.shape[-2]
-    read = as_factors(factors, samples, kinds)
     varies = read.varies
     information = binned_information(codes, read.labels(bins), bins)
     per_latent = modularity_of(information[..., varies, :])
     mean = per_latent.mean(-1)
-    return Modularity(as_value(mean), per_latent, information, bins, samples)
+    return Modularity(as_value(mean), per_latent, information, bins, samples, inputs)
 
 
 def modularity_of(information: Float[ndarray, "... k z"]) -> Float[ndarray, "... z"]:

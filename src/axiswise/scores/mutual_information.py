@@ -7,8 +7,9 @@ from numpy import ndarray
 
 from axiswise.numerics import binned_information, equal_width_bins
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.score import as_codes, as_value, score
-from axiswise.shapes import Array, Float, Num
+from axiswise.scores.inputs import Inputs, read_codes
+from axiswise.scores.score import as_value, score
+from axiswise.shapes import Codes, Float, OnMissing
 
 
 class MutualInformation(NamedTuple, Of[Value]):
@@ -22,13 +23,15 @@ class MutualInformation(NamedTuple, Of[Value]):
     """Bins of each code: scores of different bins are not comparable."""
     samples: int
     """Samples the estimate was made from: its bias falls as one over them."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "plug-in, equal-width bins"
 
     _repr_html_ = as_html
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, best=0.0)
-def mutual_information(codes: Num[Array, "... n z"], *, bins: int = 20) -> MutualInformation[Value]:
+def mutual_information(codes: Codes, *, missing: OnMissing = "raise", bins: int = 20) -> MutualInformation[Value]:
     r"""Scores how much two latents say about each other, on average over pairs. It needs no factors.
 
     .. math:: \frac{1}{Z (Z - 1)} \sum_{y \ne z} I(c_y; c_z)
@@ -43,6 +46,7 @@ def mutual_information(codes: Num[Array, "... n z"], *, bins: int = 20) -> Mutua
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         bins: Equal-width bins of each code.
 
     Example:
@@ -51,11 +55,11 @@ def mutual_information(codes: Num[Array, "... n z"], *, bins: int = 20) -> Mutua
         >>> round(mutual_information(grid).score, 6), round(mutual_information(copied).score / float(np.log(3)), 6)
         (0.0, 1.0)
     """
-    codes = as_codes(codes)
+    codes, inputs = read_codes(codes, missing)
     *leading, samples, latents = codes.shape
     members = codes.reshape(-1, samples, latents)
     found = [binned_information(member, equal_width_bins(member, bins), bins) for member in members]
     information = np.stack(found).reshape(*leading, latents, latents)
     others = ~np.eye(latents, dtype=bool)
     mean = information[..., others].mean(-1) if latents > 1 else np.zeros(leading)
-    return MutualInformation(as_value(mean), information, bins, samples)
+    return MutualInformation(as_value(mean), information, bins, samples, inputs)

@@ -9,9 +9,9 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.scores._linear_svm import highest_line, linear_svms
 from axiswise.scores._value import Of, Value, as_html
-from axiswise.scores.factors import Split, split
+from axiswise.scores.inputs import Inputs, Split, split
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Array, Float, Int, Kind, Num
+from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
 
 DEAD = 1e-12  # variance up to which a code predicts nothing, as in the reference implementation
 
@@ -31,6 +31,8 @@ class SAP(NamedTuple, Of[Value]):
     """Points that were predicted."""
     C: float
     """Weight of the losses of the support vector machines."""
+    inputs: Inputs
+    """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = (
         "levels: linear SVM on the raw code (squared hinge, one versus rest, balanced, intercept penalised), test "
         "accuracy; values and angles: squared correlation on the training points"
@@ -41,11 +43,12 @@ class SAP(NamedTuple, Of[Value]):
 
 @score(invariances=["permute", "flip"], chance=0.0, best=None, tolerance=0.04)
 def sap(
-    codes: Num[Array, "... n z"],
-    factors: Num[Array, "n k"],
+    codes: Codes,
+    factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
-    test: tuple[Num[Array, "... m z"], Num[Array, "m k"]] | None = None,
+    missing: OnMissing = "raise",
+    test: Points | None = None,
     seed: int = 0,
     C: float = 0.01,
 ) -> SAP[Value]:
@@ -74,8 +77,9 @@ def sap(
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.
-        factors: What generated the samples: levels, real values or angles.
-        kinds: The kind of each factor; if None, integers are discrete and other numbers continuous.
+        factors: What generated the samples: levels, real values or angles; text and categories are levels.
+        kinds: The kind of each factor; if None, floats are continuous and all else is discrete.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped.
         test: Codes and factors to test on; if None, a third of the points is held out.
         seed: Decides which points are held out.
         C: Weight of the losses of the support vector machines.
@@ -88,7 +92,7 @@ def sap(
     """
     if C <= 0:
         raise AxiswiseError(f"`C` must be positive. Got {C:g}.")
-    read = split(codes, factors, kinds, test, seed)
+    read = split(codes, factors, kinds, test, seed, missing)
     *leading, samples, latents = read.codes.shape
     members = read.codes.reshape(-1, samples, latents)
     if latents == 1:
@@ -106,7 +110,7 @@ def sap(
     gaps = (ranked[..., -1] - ranked[..., -2]).reshape(*leading, -1)
     mean = gaps[..., varies].mean(-1)
     predictability = table[..., :latents].reshape(*leading, -1, latents)
-    return SAP(as_value(mean), gaps, predictability, len(read.train), len(read.test), C)
+    return SAP(as_value(mean), gaps, predictability, len(read.train), len(read.test), C, read.inputs)
 
 
 class _Classes(NamedTuple):

@@ -6,8 +6,11 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from axiswise._columns import as_array, bad_rows
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Array, Float, Num, Tensor
+from axiswise.shapes import Array, Float, Table
+
+DROPPING = 'drop rows with missing values with missing="drop" (--drop-missing on the command line).'
 
 Invariance = Literal["permute", "flip", "shift", "scale"]
 """A change of single latents that keeps their information: reorder them, negate some, add a constant, stretch each."""
@@ -62,7 +65,7 @@ def declaration(function: Callable) -> Declaration | None:
     return getattr(function, "declaration", None)
 
 
-def as_codes(codes: Num[Array, "..."], name: str = "codes") -> Float[ndarray, "... n z"]:
+def as_codes(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n z"]:
     """Reads codes of shape (…, n, z) as float64 and refuses what no score can be computed from.
 
     Arguments:
@@ -70,32 +73,32 @@ def as_codes(codes: Num[Array, "..."], name: str = "codes") -> Float[ndarray, ".
         name: What messages call it.
 
     Example:
-        >>> as_codes(np.zeros((3, 100, 10), np.float32)).dtype
+        >>> as_codes([[0.5, 1], [2, 3]]).dtype
         dtype('float64')
     """
-    values = as_numpy(codes).astype(np.float64, copy=False)
-    if values.ndim < 2 or 0 in values.shape:
-        raise AxiswiseError(
-            f"`{name}` must have axes (…, n, z): samples, then latents, none of them empty. Got shape {values.shape}."
-        )
+    values = as_code_array(codes, name)
     finite = np.isfinite(values)
     if not finite.all():
         members = finite.all((-2, -1))
         where = f" of members {np.flatnonzero(~members).tolist()}" if values.ndim > 2 else ""
-        *_, sample, latent = np.argwhere(~finite)[0]
+        told = bad_rows(~finite, [f"latent {latent}" for latent in range(values.shape[-1])])
         raise AxiswiseError(
-            f"`{name}` must be finite. Got {(~finite).sum()} values{where} that are NaN or infinite, the first at "
-            f"sample {sample}, latent {latent}; leave out models that diverged."
+            f"`{name}` must be finite. Got values{where} that are NaN or infinite in {told}; leave out models that "
+            "diverged, or " + DROPPING
         )
     return values
 
 
-def as_numpy(values: Array) -> ndarray:
-    """Reads an array or a tensor of any device and type as numpy; bfloat16, which numpy lacks, as float64."""
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-        return (values.double() if values.is_floating_point() else values).numpy()
-    return np.asarray(values)
+def as_code_array(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n z"]:
+    """Codes as float64, whether finite or not."""
+    values = as_array(codes, name).astype(np.float64, copy=False)
+    if values.ndim < 2 or 0 in values.shape:
+        hint = f"; use {name}[:, None] for a single latent" if values.ndim == 1 else ""
+        raise AxiswiseError(
+            f"`{name}` must have axes (…, n, z): samples, then latents, none of them empty. Got shape {values.shape}"
+            f"{hint}."
+        )
+    return values
 
 
 def as_value(values: ndarray | np.generic) -> Any:

@@ -11,7 +11,7 @@ from axiswise.numerics import standardised
 from axiswise.scores._lasso import lasso
 from axiswise.scores._value import as_html
 from axiswise.scores.score import as_codes
-from axiswise.shapes import Array, Float, Num, Shaped
+from axiswise.shapes import Codes, Float, Shaped
 
 
 class UDR(NamedTuple):
@@ -34,8 +34,8 @@ class UDR(NamedTuple):
 
 
 def udr(
-    codes: Num[Array, "p n z"],
-    kl: Num[Array, "p n z"] | None = None,
+    codes: Codes,
+    kl: Codes | None = None,
     *,
     relation: Literal["lasso", "spearman"] = "lasso",
     pooling: Literal["paper", "reference"] = "paper",

@@ -16,6 +16,7 @@ from axiswise.explanation._quantities.law import Law, law
 from axiswise.explanation._quantities.local_directions import LocalDirections, local_directions
 from axiswise.explanation._quantities.orthogonality import Orthogonality, orthogonality
 from axiswise.explanation._quantities.overlap import Overlap, overlap
+from axiswise.shapes import Values
 
 __all__ = [
     "Activity",
@@ -51,7 +52,7 @@ class Quantities(NamedTuple):
     """None without factors."""
 
 
-def compute(observed: Observed, factors: ndarray | None, beta: float | int | None, seed: int) -> Quantities:
+def compute(observed: Observed, factors: Values | None, beta: float | int | None, seed: int) -> Quantities:
     """Computes every quantity.
 
     Arguments:

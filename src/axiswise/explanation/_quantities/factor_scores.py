@@ -1,11 +1,14 @@
 """How far one latent stands for each factor."""
 
+import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
 from axiswise import scores
+from axiswise._columns import as_columns
 from axiswise.errors import AxiswiseError
 from axiswise.explanation._observation import Observed
 from axiswise.explanation._quantities._baselines import (
@@ -19,7 +22,7 @@ from axiswise.explanation._quantities._baselines import (
     rank,
 )
 from axiswise.records import Baseline
-from axiswise.shapes import Float, Shaped, Tensor
+from axiswise.shapes import Float, Shaped, Tensor, Values
 from axiswise.statistics import Interval
 
 
@@ -40,7 +43,7 @@ class FactorScores(NamedTuple):
     """Whether each factor has an entropy."""
 
 
-def factor_scores(observed: Observed, rotations: Float[Tensor, "r d d"], factors: ndarray) -> FactorScores | Undefined:
+def factor_scores(observed: Observed, rotations: Float[Tensor, "r d d"], factors: Values) -> FactorScores | Undefined:
     """MIG and SAP of the posterior means, MIG against random rotations of the model.
 
     Arguments:
@@ -48,25 +51,29 @@ def factor_scores(observed: Observed, rotations: Float[Tensor, "r d d"], factors
         rotations: Random rotations of the active latents.
         factors: Factors of the observations.
     """
-    codes = as_numpy(observed.posterior.mean).astype(np.float64)
-    try:
-        found, sap = scores.mig(codes, factors), scores.sap(codes, factors)
-    except AxiswiseError as error:
-        return Undefined("factors cannot be scored", str(error))
-    varies = found.entropies > 0.0
-    information = np.divide(
-        found.information, found.entropies[:, None], where=varies[:, None], out=np.zeros_like(found.information)
-    )
-    interval = jackknife((codes, factors), lambda c, f: float(np.asarray(scores.mig(c, f).score)))
-    baselines, ranked = (), None
-    if len(observed.active) > 1:
-        rotated = np.asarray(scores.mig(codes[:, observed.active] @ rotations[:FEW_ROTATIONS].numpy(), factors).score)
-        baselines, ranked = (baseline(ROTATED, rotated),), rank(-rotated, -interval.low)  # high is good
+    codes, read = as_numpy(observed.posterior.mean).astype(np.float64), as_columns(factors)
+    values = read.values
+    mig, sap = (partial(score, kinds=read.kinds) for score in (scores.mig, scores.sap))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scores.UndefinedScore)  # the sentences say what is constant
+        try:
+            found, separated = mig(codes, values), sap(codes, values)
+        except AxiswiseError as error:
+            return Undefined("factors cannot be scored", str(error))
+        varies = found.entropies > 0.0
+        information = np.divide(
+            found.information, found.entropies[:, None], where=varies[:, None], out=np.zeros_like(found.information)
+        )
+        interval = jackknife((codes, values), lambda c, f: float(np.asarray(mig(c, f).score)))
+        baselines, ranked = (), None
+        if len(observed.active) > 1:
+            rotated = np.asarray(mig(codes[:, observed.active] @ rotations[:FEW_ROTATIONS].numpy(), values).score)
+            baselines, ranked = (baseline(ROTATED, rotated),), rank(-rotated, -interval.low)  # high is good
     return FactorScores(
         interval=interval,
         baselines=baselines,
         rank=ranked,
-        sap=float(np.asarray(sap.score)),
+        sap=float(np.asarray(separated.score)),
         information=information,
         varies=varies,
     )

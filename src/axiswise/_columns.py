@@ -1,0 +1,305 @@
+"""What people have, as arrays of numbers: lists, tables of pandas and polars, text, truth values, tensors.
+
+Scores, datasets and the command line read arrays here and nowhere else. Tables are known by what they offer (`columns`,
+`to_numpy`), so that neither pandas nor polars is imported.
+"""
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Number
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+import torch
+from numpy import ndarray
+
+from axiswise.errors import AxiswiseError
+from axiswise.shapes import Array, Float, Kind, OnMissing, Shaped, Table, Tensor
+
+NUMBERS = "biuf"  # numpy's letters of the types that are truth values or real numbers
+NAMED = 6  # columns that a message names
+
+
+class Columns(NamedTuple):
+    """A table read as numbers, one column for each factor."""
+
+    values: Float[ndarray, "n k"]
+    """Numbers; of text and categories the number of the level; NaN where a value is missing."""
+    kinds: tuple[Kind, ...]
+    """What the type of each column implies: real numbers are continuous, all else is discrete."""
+    names: tuple[str, ...] | None
+    """Names of the columns, None if they have none."""
+    levels: tuple[tuple[str, ...] | None, ...]
+    """For each column the names of its levels, None where they are numbers."""
+
+    def rows(self, chosen: Shaped[ndarray, " _"] | slice) -> "Columns":
+        """The same columns with some of the rows."""
+        return self._replace(values=self.values[chosen])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the columns, or "factor 0", "factor 1", …."""
+        return self.names or tuple(f"factor {place}" for place in range(self.values.shape[1]))
+
+
+class _Column(NamedTuple):
+    """One column before its values are numbers."""
+
+    cells: Shaped[ndarray, " n"]
+    categories: tuple[Any, ...] | None = None
+    """Of a categorical column, in its own order."""
+    table: bool = False
+    """Whether it is part of a table of pandas or polars, which stores integers with gaps as floats."""
+
+
+def as_columns(table: Array | Table, what: str = "factors") -> Columns:
+    """Reads a table, or an array of one or two axes, by columns: text and categories become levels.
+
+    Levels of text are numbered in the order of the alphabet, categories in their own. Integers, truth values, text and
+    categories are discrete, other numbers continuous; columns of tables and nested lists have a type each. In a table,
+    a column of floats that has gaps and is whole elsewhere is one of integers: pandas and polars store it so.
+
+    Arguments:
+        table: An array or tensor, (nested) lists, a mapping of columns, a DataFrame or a Series.
+        what: What messages call it.
+
+    Example:
+        >>> read = as_columns([["red", 0.5], ["blue", None]])
+        >>> read.values.tolist(), read.kinds, read.levels
+        ([[1.0, 0.5], [0.0, nan]], ('discrete', 'continuous'), (('blue', 'red'), None))
+    """
+    (read,) = as_columns_alike(table, what=what)
+    return read
+
+
+def as_columns_alike(*tables: Array | Table, what: str = "factors") -> list[Columns]:
+    """Reads tables of the same columns as `as_columns` does; a level has the same number in all of them.
+
+    Example:
+        >>> [read.values[:, 0].tolist() for read in as_columns_alike(["b", "c"], ["a", "c"])]
+        [[1.0, 2.0], [0.0, 2.0]]
+    """
+    read = [table for table in tables if isinstance(table, Columns)]
+    if len(read) == len(tables):
+        return read
+    parts = [_split(table, what) for table in tables]
+    names, first = parts[0]
+    for other, columns in parts[1:]:
+        if len(columns) != len(first) or (names and other and names != other):
+            raise AxiswiseError(
+                f"`{what}` must have the same columns everywhere. Got {', '.join(names or ()) or len(first)} and "
+                f"{', '.join(other or ()) or len(columns)}."
+            )
+    labels = names or tuple(f"factor {place}" for place in range(len(first)))
+    alike = zip(*(columns for _, columns in parts), strict=True)
+    found = [_numbered(parts_of_one, f"{label} of `{what}`") for label, parts_of_one in zip(labels, alike, strict=True)]
+    return [_joined(columns, names) for columns in zip(*found, strict=True)]
+
+
+def as_array(values: Array | Table, what: str) -> Shaped[ndarray, "..."]:
+    """Reads numbers of any shape as numpy: arrays, tensors of any device, (nested) lists and tables of numbers.
+
+    Types stay as they are, but bfloat16, which numpy lacks, becomes float32. Missing values are NaN.
+
+    Arguments:
+        values: The numbers.
+        what: What messages call them.
+
+    Example:
+        >>> as_array([[1, 2], [3, None]], "codes").tolist()
+        [[1.0, 2.0], [3.0, nan]]
+    """
+    if _is_table(values):
+        names, columns = _split(values, what)
+        named = zip(names or (), columns, strict=True)
+        return np.stack([_real(column.cells, f"{name} of `{what}`") for name, column in named], -1)
+    return _real(_column(values, what).cells, f"`{what}`")
+
+
+def complete_rows(missing: OnMissing, gaps: Shaped[ndarray, " n"]) -> slice | Shaped[ndarray, " n"]:
+    """The rows to read, given which have gaps; all of them where a gap is an error.
+
+    Arguments:
+        missing: What to do about rows with gaps.
+        gaps: Which rows have some.
+
+    Raises:
+        AxiswiseError: If no row would be left.
+
+    Example:
+        >>> complete_rows("drop", np.array([False, True, False]))
+        array([ True, False,  True])
+    """
+    if missing not in get_args(OnMissing):
+        raise AxiswiseError(f'`missing` must be "raise" or "drop". Got {missing!r}.')
+    if missing == "raise" or not gaps.any():
+        return slice(None)
+    if gaps.all():
+        raise AxiswiseError(
+            f"At least one row must have all its values. Got {len(gaps)} rows, and values missing in each; leave out "
+            "the columns, or the members, that lack most."
+        )
+    return ~gaps
+
+
+def bad_rows(bad: Shaped[ndarray, "... n k"], labels: Sequence[str]) -> str:
+    """Says how many rows are bad and in which columns, given which values are.
+
+    Example:
+        >>> bad_rows(np.array([[True, False], [False, False]]), ["shape", "scale"])
+        '1 of 2 rows, in shape'
+    """
+    flat = bad.reshape(-1, *bad.shape[-2:]).any(0)
+    named = [label for label, found in zip(labels, flat.any(0).tolist(), strict=True) if found]
+    rest = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    return f"{int(flat.any(1).sum()):,} of {len(flat):,} rows, in {', '.join(named[:NAMED])}{rest}"
+
+
+def _is_table(values: Any) -> bool:
+    """Whether it has columns with names: a mapping, an array of records, a DataFrame or what else behaves as one."""
+    if isinstance(values, ndarray):
+        return values.dtype.names is not None
+    return isinstance(values, Mapping) or (hasattr(values, "columns") and hasattr(values, "to_numpy"))
+
+
+def _split(table: Any, what: str) -> tuple[tuple[str, ...] | None, list[_Column]]:
+    """Names, if there are any, and columns."""
+    if _is_table(table):
+        labels = list(table.dtype.names if isinstance(table, ndarray) else getattr(table, "columns", table))
+        names = [str(label) for label in labels]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise AxiswiseError(f"Columns of `{what}` must have different names. Got {repeated} more than once.")
+        columns = [_column(table[label], f"{label} of `{what}`") for label in labels]
+        lengths = {column.cells.shape for column in columns}
+        if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
+            raise AxiswiseError(f"Columns of `{what}` must be equally long lists of values. Got shapes {lengths}.")
+    else:
+        whole = _column(table, what)
+        name = getattr(table, "name", None) if whole.table else None
+        names = [str(name)] if name not in (None, "") else None
+        cells = whole.cells[:, None] if whole.cells.ndim == 1 else whole.cells
+        if cells.ndim != 2 or 0 in cells.shape:
+            raise AxiswiseError(
+                f"`{what}` must have axes (n, k): samples, then factors, none of them empty; one axis is one factor. "
+                f"Got shape {whole.cells.shape}."
+            )
+        columns = [whole._replace(cells=column) for column in cells.T]
+    if not columns or not len(columns[0].cells):
+        raise AxiswiseError(f"`{what}` must have at least one column and one row. Got columns {names}.")
+    return tuple(names) if names else None, columns
+
+
+def _column(values: Any, what: str) -> _Column:
+    """Anything but a table, as an array of any shape; lists keep the types of their cells."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        return _Column((values.float() if values.dtype == torch.bfloat16 else values).numpy())
+    if isinstance(values, ndarray):
+        return _Column(values)
+    if hasattr(values, "to_numpy"):  # a Series
+        categories = getattr(values.dtype, "categories", None)
+        # Those of polars' Categorical are of the whole session, in the order in which they appeared: not of the column.
+        ordered = tuple(categories) if hasattr(categories, "to_numpy") else None
+        return _Column(values.to_numpy(), ordered, True)
+    if isinstance(values, list | tuple):
+        parts = [_column(part, what).cells if isinstance(part, Tensor) else part for part in values]
+        try:
+            if parts and all(isinstance(part, ndarray) for part in parts):
+                return _Column(np.stack(parts))
+            array = np.array(parts, dtype=object)
+        except ValueError as error:
+            raise AxiswiseError(f"Rows of {_quoted(what)} must be equally long. Got {error}.") from error
+        if ragged := [cell for cell in array.ravel().tolist() if isinstance(cell, list | tuple | ndarray)]:
+            raise AxiswiseError(f"Rows of {_quoted(what)} must be equally long. Got rows of {_lengths(ragged)} values.")
+        return _Column(array)
+    return _Column(np.asarray(values))
+
+
+def _lengths(rows: Sequence[Sequence[Any]]) -> str:
+    return " and ".join(map(str, sorted({len(row) for row in rows})))
+
+
+def _quoted(what: str) -> str:
+    return what if "`" in what else f"`{what}`"
+
+
+def _is_missing(cell: Any) -> bool:
+    """None, and what does not equal itself: NaN, and pandas' NA and NaT."""
+    same = cell == cell
+    return cell is None or not isinstance(same, bool | np.bool_) or not same
+
+
+def _missing(cells: Shaped[ndarray, "..."]) -> Shaped[ndarray, "..."]:
+    if cells.dtype == object:
+        return np.array([_is_missing(cell) for cell in cells.ravel().tolist()], dtype=bool).reshape(cells.shape)
+    return np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(cells.shape, dtype=bool)
+
+
+def _real(cells: Shaped[ndarray, "..."], what: str) -> Shaped[ndarray, "..."]:
+    """Real numbers of any shape; objects as integers if all of them are, else as floats with NaN for gaps."""
+    if cells.dtype.kind in NUMBERS:
+        return cells
+    wrong = f"the type {cells.dtype}"
+    if cells.dtype == object:
+        missing = _missing(cells)
+        present = cells[~missing].tolist()
+        others = [cell for cell in present if not isinstance(cell, Number | np.bool_) or isinstance(cell, complex)]
+        if not others:
+            whole = not missing.any() and all(isinstance(cell, Integral | np.bool_) for cell in present)
+            found = np.full(cells.shape, 0 if whole else np.nan, np.int64 if whole else np.float64)
+            found[~missing] = present
+            return found
+        wrong = repr(others[0])
+    raise AxiswiseError(f"{what} must contain real numbers. Got {wrong}.")
+
+
+def _is_text(column: _Column) -> bool:
+    cells = column.cells
+    if cells.dtype == object:
+        return any(isinstance(cell, str | bytes) for cell in cells.tolist())
+    return cells.dtype.kind in "US"
+
+
+_Numbered = tuple[Float[ndarray, " n"], Kind, tuple[str, ...] | None]
+
+
+def _numbered(parts: Sequence[_Column], what: str) -> list[_Numbered]:
+    """The values, the kind and the names of the levels of one column, in each of several tables."""
+    categories = parts[0].categories
+    if categories is None and not any(map(_is_text, parts)):
+        return [_numbers(part, what) for part in parts]
+    missing = [_missing(part.cells) for part in parts]
+    if categories is None or any(part.categories != categories for part in parts):
+        cells = [[_text(cell) for cell in part.cells.tolist()] for part in parts]
+        present = zip(cells, missing, strict=True)
+        known = sorted({cell for own, gaps in present for cell, gap in zip(own, gaps, strict=True) if not gap})
+    else:
+        cells, known = [part.cells.tolist() for part in parts], list(categories)
+    number = {level: float(place) for place, level in enumerate(known)}
+    levels = tuple(map(_text, known))
+    found: list[_Numbered] = []
+    for own, gaps in zip(cells, missing, strict=True):
+        values = [np.nan if gap else number[cell] for cell, gap in zip(own, gaps.tolist(), strict=True)]
+        found.append((np.array(values, dtype=np.float64), "discrete", levels))
+    return found
+
+
+def _text(cell: Any) -> str:
+    return cell.decode() if isinstance(cell, bytes) else str(cell)
+
+
+def _numbers(column: _Column, what: str) -> _Numbered:
+    """A column without text; its kind follows from the type of its cells."""
+    cells, missing = column.cells, _missing(column.cells)
+    try:
+        whole = _real(cells[~missing], what).dtype.kind != "f"
+        values = _real(cells, what).astype(np.float64)
+    except AxiswiseError as error:
+        raise AxiswiseError(f"{str(error).replace('real numbers', 'numbers, truth values or text')}") from error
+    if column.table and missing.any() and not missing.all():  # what is there of integers
+        whole = whole or bool((values[~missing] == np.floor(values[~missing])).all())
+    return values, "discrete" if whole else "continuous", None
+
+
+def _joined(columns: Sequence[_Numbered], names: tuple[str, ...] | None) -> Columns:
+    values, kinds, levels = zip(*columns, strict=True)
+    return Columns(np.stack(values, -1), kinds, names, levels)

@@ -1,0 +1,170 @@
+"""What a score is computed from: codes and factors that belong together, and what the result says about them."""
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from axiswise._columns import Columns, as_columns, as_columns_alike, complete_rows
+from axiswise.errors import AxiswiseError
+from axiswise.numerics import permutation
+from axiswise.scores.factors import Factors, as_factors
+from axiswise.scores.score import as_code_array, as_codes, as_value
+from axiswise.shapes import Array, Float, Int, Kind, OnMissing, Points, Table, Values
+
+HELD_OUT = 3  # one sample in so many is held out where a score needs a test part and none is given
+
+
+class UndefinedScore(UserWarning):
+    """A factor, or a whole code, is constant: what a score says about it is not defined."""
+
+
+class Inputs(NamedTuple):
+    """What a score was computed from, as far as its numbers do not show it."""
+
+    samples: int
+    """Rows that were used, test points among them."""
+    dropped: int
+    """Rows with missing values that were left out."""
+    factor_names: tuple[str, ...]
+    """Names of the factors, in the order of the result; none for scores that need no factors."""
+    levels: tuple[tuple[str, ...] | None, ...]
+    """Names of the levels of each factor, None where they are numbers."""
+    constant_factors: tuple[str, ...]
+    """Factors of a single value: what the result says about each of them is NaN, and means are over the others."""
+    varying_latents: int | Int[ndarray, "..."]
+    """Latents that are not constant. At 0 the model has collapsed, and its score means nothing. Codes alone show no
+    more: a latent that is noise varies, too. `active_units` tells by the posteriors, and `evaluate` does so."""
+
+
+class CodesRead(NamedTuple):
+    """Codes, and what there is to say about them."""
+
+    codes: Float[ndarray, "... n z"]
+    inputs: Inputs
+
+
+class PairRead(NamedTuple):
+    """Codes with their factors, and what there is to say about both."""
+
+    codes: Float[ndarray, "... n z"]
+    factors: Factors
+    inputs: Inputs
+
+
+class Split(NamedTuple):
+    """Codes and factors with the rows to fit on and the rows to test on."""
+
+    codes: Float[ndarray, "... n z"]
+    factors: Factors
+    train: Int[ndarray, " a"]
+    test: Int[ndarray, " b"]
+    inputs: Inputs
+
+
+def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
+    """Reads the codes of a score that needs no factors.
+
+    Arguments:
+        codes: Array | Table, any leading axes (members) before samples and latents.
+        missing: Whether to raise an error if values are missing (NaN), or to leave their rows out.
+
+    Example:
+        >>> read_codes([[1.0, 2.0], [3.0, None], [5.0, 6.0]], missing="drop").inputs.dropped
+        1
+    """
+    array = as_code_array(codes)
+    complete = complete_rows(missing, np.isnan(array).reshape(-1, *array.shape[-2:]).any((0, 2)))
+    read = as_codes(array[..., complete, :])
+    return CodesRead(read, _inputs(read, None, array.shape[-2] - read.shape[-2]))
+
+
+def read_pair(
+    codes: Array | Table, factors: Values, kinds: Kind | Sequence[Kind] | None = None, missing: OnMissing = "raise"
+) -> PairRead:
+    """Reads codes and their factors.
+
+    Arguments:
+        codes: Array | Table, any leading axes (members) before samples and latents.
+        factors: Their factors.
+        kinds: The kinds of the factors.
+        missing: Whether to raise an error if values are missing (NaN), or to leave their rows out, in all members.
+
+    Example:
+        >>> read = read_pair([[1.0], [2.0], [3.0]], ["red", "blue", None], missing="drop")
+        >>> read.inputs.dropped, read.inputs.levels, read.factors.values.tolist()
+        (1, (('blue', 'red'),), [[1.0], [0.0]])
+    """
+    read, known, dropped = _read(codes, as_columns(factors), kinds, missing)
+    return PairRead(read, known, _inputs(read, known, dropped))
+
+
+def split(
+    codes: Array | Table,
+    factors: Values,
+    kinds: Kind | Sequence[Kind] | None,
+    test: Points | None,
+    seed: int,
+    missing: OnMissing = "raise",
+) -> Split:
+    """Joins training and test points, or holds out every third point, in an order that the seed decides.
+
+    Arguments:
+        codes: Array | Table to fit on, or all codes if `test` is None.
+        factors: Their factors.
+        kinds: The kinds of the factors.
+        test: Codes and factors to test on.
+        seed: Decides which points are held out.
+        missing: Whether to raise an error if values are missing (NaN), or to leave their rows out.
+    """
+    if test is None:
+        read, known, dropped = _read(codes, as_columns(factors), kinds, missing)
+        samples = read.shape[-2]
+        if samples < HELD_OUT:
+            raise AxiswiseError(f"A score with a held-out part needs at least {HELD_OUT} samples. Got {samples}.")
+        tested, trained = np.split(permutation(seed, "split", samples).numpy(), [samples // HELD_OUT])
+        return Split(read, known, trained, tested, _inputs(read, known, dropped))
+    columns = as_columns_alike(factors, test[1])
+    read, known, dropped = _read(codes, columns[0], kinds, missing)
+    more, tested_on, also_dropped = _read(test[0], columns[1], known.kinds, missing)
+    if (read.shape[:-2], read.shape[-1]) != (more.shape[:-2], more.shape[-1]):
+        raise AxiswiseError(
+            "`test` must be codes and factors with the same members, latents and factors as those to fit on. "
+            f"Got {more.shape} beside {read.shape}."
+        )
+    joined = Factors(np.concatenate([known.values, tested_on.values]), known.kinds, known.names, known.levels)
+    rows, both = np.arange(len(joined.values)), np.concatenate([read, more], -2)
+    samples = read.shape[-2]
+    return Split(both, joined, rows[:samples], rows[samples:], _inputs(both, joined, dropped + also_dropped))
+
+
+def _read(
+    codes: Array | Table, columns: Columns, kinds: Kind | Sequence[Kind] | None, missing: OnMissing
+) -> tuple[Float[ndarray, "... m z"], Factors, int]:
+    """Codes and factors without the rows that were dropped, and their number."""
+    array = as_code_array(codes)
+    samples = array.shape[-2]
+    if len(columns.values) == samples:  # else the message below counts the rows as they were given
+        gaps = np.isnan(array).reshape(-1, *array.shape[-2:]).any((0, 2)) | np.isnan(columns.values).any(1)
+        complete = complete_rows(missing, gaps)
+        array, columns = array[..., complete, :], columns.rows(complete)
+    return as_codes(array), as_factors(columns, array.shape[-2], kinds), samples - array.shape[-2]
+
+
+def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: int) -> Inputs:
+    """What the result says; a warning names what has no score."""
+    constant = factors.constant if factors else ()
+    varying = (np.ptp(codes, axis=-2) > 0).sum(-1)
+    if constant and factors and len(constant) < len(factors):  # if all are, the score raises an error
+        _warn(f"{', '.join(constant)}: constant, so that there is no score of it; means are over the other factors.")
+    if not varying.all():
+        whose = f" of members {np.flatnonzero(varying == 0).tolist()}" if varying.ndim else ""
+        _warn(f"`codes`{whose} do not vary in any latent: the model has collapsed, and its score means nothing.")
+    names, levels = (factors.names, factors.levels) if factors else ((), ())
+    return Inputs(codes.shape[-2], dropped, names, levels, constant, as_value(varying))
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, UndefinedScore, stacklevel=5)  # where the score was called

@@ -128,7 +128,7 @@ class SeededGenerator(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is aten.bernoulli_.float:
-            noise, kept = (*args, 0.5)[:2]  # its default is left out
+            noise, kept = args[0], args[1] if len(args) > 1 else 0.5  # its default is left out
             return noise.copy_(self._uniform(noise) >= 1.0 - kept)
         if func is aten.native_dropout.default:  # on CUDA
             x, p, _ = args

@@ -4,7 +4,7 @@ Scores, datasets and the command line read arrays here and nowhere else. Tables 
 `to_numpy`), so that neither pandas nor polars is imported.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from numbers import Integral, Number
 from typing import Any, NamedTuple, get_args
 
@@ -148,10 +148,10 @@ def bad_rows(bad: Shaped[ndarray, "... n k"], labels: Sequence[str]) -> str:
         >>> bad_rows(np.array([[True, False], [False, False]]), ["shape", "scale"])
         '1 of 2 rows, in shape'
     """
-    flat = bad.reshape(-1, *bad.shape[-2:]).any(0)
-    named = [label for label, found in zip(labels, flat.any(0).tolist(), strict=True) if found]
+    flat = np.asarray(bad.reshape(-1, *bad.shape[-2:]).any(0))
+    named = [label for label, found in zip(labels, np.asarray(flat.any(0)), strict=True) if found]
     rest = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-    return f"{int(flat.any(1).sum()):,} of {len(flat):,} rows, in {', '.join(named[:NAMED])}{rest}"
+    return f"{int(np.asarray(flat.any(1)).sum()):,} of {len(flat):,} rows, in {', '.join(named[:NAMED])}{rest}"
 
 
 def _is_table(values: Any) -> bool:
@@ -198,7 +198,7 @@ def _column(values: Any, what: str) -> _Column:
     if hasattr(values, "to_numpy"):  # a Series
         categories = getattr(values.dtype, "categories", None)
         # Those of polars' Categorical are of the whole session, in the order in which they appeared: not of the column.
-        ordered = tuple(categories) if hasattr(categories, "to_numpy") else None
+        ordered = tuple(categories) if categories is not None and hasattr(categories, "to_numpy") else None
         return _Column(values.to_numpy(), ordered, True)
     if isinstance(values, list | tuple):
         parts = [_column(part, what).cells if isinstance(part, Tensor) else part for part in values]
@@ -214,7 +214,7 @@ def _column(values: Any, what: str) -> _Column:
     return _Column(np.asarray(values))
 
 
-def _lengths(rows: Sequence[Sequence[Any]]) -> str:
+def _lengths(rows: Sequence[Sized]) -> str:
     return " and ".join(map(str, sorted({len(row) for row in rows})))
 
 

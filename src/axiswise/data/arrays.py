@@ -58,7 +58,7 @@ def arrays(
         raise AxiswiseError(
             f"`x` and `factors` must have one row for each sample. Got {len(given)} and {len(columns.values)} rows."
         )
-    gaps = np.isnan(given).reshape(len(given), -1).any(1) | np.isnan(columns.values).any(1)
+    gaps = np.asarray(np.isnan(given).reshape(len(given), -1).any(1) | np.isnan(columns.values).any(1))
     complete = complete_rows(missing, gaps)
     given, columns, dropped = given[complete], columns.rows(complete), len(given) - len(given[complete])
     observations, values = _observations(given), columns.values

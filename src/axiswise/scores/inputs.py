@@ -12,7 +12,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.numerics import permutation
 from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import as_code_array, as_codes, as_value
-from axiswise.shapes import Array, Float, Int, Kind, OnMissing, Points, Table, Values
+from axiswise.shapes import Array, Float, Int, Kind, OnMissing, Points, Shaped, Table, Values
 
 HELD_OUT = 3  # one sample in so many is held out where a score needs a test part and none is given
 
@@ -76,7 +76,7 @@ def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
         1
     """
     array = as_code_array(codes)
-    complete = complete_rows(missing, np.isnan(array).reshape(-1, *array.shape[-2:]).any((0, 2)))
+    complete = complete_rows(missing, _gaps(array))
     read = as_codes(array[..., complete, :])
     return CodesRead(read, _inputs(read, None, array.shape[-2] - read.shape[-2]))
 
@@ -140,6 +140,11 @@ def split(
     return Split(both, joined, rows[:samples], rows[samples:], _inputs(both, joined, dropped + also_dropped))
 
 
+def _gaps(values: Float[ndarray, "... n k"]) -> Shaped[ndarray, " n"]:
+    """Which rows have a missing value, in any member."""
+    return np.asarray(np.isnan(values).reshape(-1, *values.shape[-2:]).any((0, 2)))
+
+
 def _read(
     codes: Array | Table, columns: Columns, kinds: Kind | Sequence[Kind] | None, missing: OnMissing
 ) -> tuple[Float[ndarray, "... m z"], Factors, int]:
@@ -147,8 +152,7 @@ def _read(
     array = as_code_array(codes)
     samples = array.shape[-2]
     if len(columns.values) == samples:  # else the message below counts the rows as they were given
-        gaps = np.isnan(array).reshape(-1, *array.shape[-2:]).any((0, 2)) | np.isnan(columns.values).any(1)
-        complete = complete_rows(missing, gaps)
+        complete = complete_rows(missing, _gaps(array) | _gaps(columns.values))
         array, columns = array[..., complete, :], columns.rows(complete)
     return as_codes(array), as_factors(columns, array.shape[-2], kinds), samples - array.shape[-2]
 

@@ -53,7 +53,7 @@ def factor_scores(observed: Observed, rotations: Float[Tensor, "r d d"], factors
     """
     codes, read = as_numpy(observed.posterior.mean).astype(np.float64), as_columns(factors)
     values = read.values
-    mig, sap = (partial(score, kinds=read.kinds) for score in (scores.mig, scores.sap))
+    mig, sap = partial(scores.mig, kinds=read.kinds), partial(scores.sap, kinds=read.kinds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scores.UndefinedScore)  # the sentences say what is constant
         try:

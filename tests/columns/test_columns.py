@@ -290,7 +290,7 @@ def test_numbers_are_numbers():
 
 def test_explain_takes_tables():
     x, slope = torch.from_numpy(CODES).float(), torch.eye(3)
-    found = explain(lambda x: (x @ slope, torch.full_like(x, -3.0)), lambda z: z @ slope, x, factors=clean())
+    found = explain(lambda x: (x @ slope, torch.full_like(x, -3.0)), lambda z: z @ slope, x, factors=clean(), points=60)
     assert "shape" in found["scores"].sentence + str(found.arrays["factors"].tolist())
 
 

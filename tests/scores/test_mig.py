@@ -132,20 +132,20 @@ def test_bins_matter_and_are_reported():
 @pytest.mark.parametrize(
     ("codes", "factors", "message"),
     [
-        (np.zeros(10), np.zeros((10, 2), int), r"`codes` must have axes \(…, n, z\).* Got shape \(10,\)\."),
+        (np.zeros(10), np.zeros((10, 2), int), r"`codes` must have axes \(…, n, z\).* Got shape \(10,\); use codes"),
         (np.zeros((10, 0)), np.zeros((10, 2), int), r"`codes` must have axes .* Got shape \(10, 0\)\."),
-        (np.zeros((10, 2)), np.zeros(10, int), r"`factors` must have axes \(n, k\).* Got shape \(10,\)\."),
+        (np.zeros((10, 2)), np.zeros((10, 1, 1), int), r"`factors` must have axes \(n, k\).* Got shape \(10, 1, 1\)\."),
         (np.zeros((10, 2)), np.zeros((9, 2), int), r"one row for each of the 10 samples of `codes`. Got 9 rows"),
         (np.zeros((2, 10)), np.zeros((10, 2), int), r"if `codes` has latents before samples, transpose it"),
         (
             np.full((10, 2), np.nan),
             np.zeros((10, 2), int),
-            r"Got 20 values .*, the first at sample 0, latent 0; leave",
+            r"NaN or infinite in 10 of 10 rows, in latent 0, latent 1; leave",
         ),
         (
             np.zeros((10, 2)),
             np.full((10, 2), np.inf),
-            r"finite. Got 20 values .* the first in row 0, factor 0",
+            r"finite. Got infinite values in 10 of 10 rows, in factor 0, factor 1",
         ),
         (
             np.zeros((10, 2)),
@@ -165,7 +165,7 @@ def test_names_the_members_that_diverged():
     codes[1, 3, 0], codes[3] = np.nan, np.inf
     with pytest.raises(
         AxiswiseError,
-        match=r"Got 21 values of members \[1, 3\] .*, the first at sample 3, latent 0",
+        match=r"Got values of members \[1, 3\] that are NaN or infinite in 10 of 10 rows",
     ):
         mig(codes, np.arange(20).reshape(10, 2))
 

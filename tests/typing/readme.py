@@ -80,11 +80,17 @@ with aw.trackers.csv_file("runs/history.csv") as track:
     aw.train(members, square, out="runs/tracked", on_history=track)
 
 import numpy as np
+import pandas
 
 generator = np.random.default_rng(0)
 factors = generator.integers(0, 5, (3_000, 2))
 codes = factors @ [[1.0, 0.3], [-0.3, 1.0]] + 0.1 * generator.normal(size=(3_000, 2))
 print(round(aw.scores.mig(codes, factors).score, 2), round(aw.scores.dci(codes, factors).score, 2))
+
+labels = pandas.DataFrame({"shape": np.array(["heart", "square"])[factors[:, 0] % 2], "size": factors[:, 1] / 4})
+labels.loc[7, "size"] = None  # a gap: an error that says where, unless missing="drop"
+scored = aw.scores.mig(codes, labels, missing="drop")
+print(scored.inputs.factor_names, scored.inputs.levels, scored.inputs.dropped)
 
 
 trained = torch.nn.Linear(3, 4), torch.nn.Linear(2, 3)  # any VAE

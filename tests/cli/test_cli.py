@@ -73,7 +73,17 @@ def test_the_command_line_is_frozen():
         "report": ["folder"],
         "run": ["--device", "--out", "--precision", "--retrain", "--scale", "--seeds-from", "--workers", "study"],
         "score": [
-            *("--circular", "--continuous", "--discrete", "--force", "--json", "--kinds", "--out", "--scores"),
+            *(
+                "--circular",
+                "--continuous",
+                "--discrete",
+                "--drop-missing",
+                "--force",
+                "--json",
+                "--kinds",
+                "--out",
+                "--scores",
+            ),
             *("--seed", "--test-codes", "--test-factors", "codes", "factors"),
         ],
         "status": ["--force", "--json", "folder"],

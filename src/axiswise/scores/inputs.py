@@ -163,7 +163,7 @@ def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: 
     varying = (np.ptp(codes, axis=-2) > 0).sum(-1)
     if constant and factors and len(constant) < len(factors):  # if all are, the score raises an error
         _warn(f"{', '.join(constant)}: constant, so that there is no score of it; means are over the other factors.")
-    if not varying.all():
+    if codes.shape[-2] > 1 and not varying.all():  # one sample never varies
         whose = f" of members {np.flatnonzero(varying == 0).tolist()}" if varying.ndim else ""
         _warn(f"`codes`{whose} do not vary in any latent: the model has collapsed, and its score means nothing.")
     names, levels = (factors.names, factors.levels) if factors else ((), ())

@@ -1,5 +1,6 @@
 """One latent of a member as a function of the factors, which a change can follow."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -8,7 +9,7 @@ from torch import nn
 from torch.func import functional_call
 
 from axiswise.data import Kind
-from axiswise.scores import mig
+from axiswise.scores import UndefinedScore, mig
 from axiswise.shapes import Float, Num, Tensor
 
 STEPS, RATE = 1_000, 1e-2
@@ -78,7 +79,9 @@ def most_mixed(codes: Float[Tensor, "n z"], factors: Num[Tensor, "n k"], kinds: 
         >>> most_mixed(torch.stack([w[:, 0], w[:, 0] + w[:, 1]], 1).double(), w, ["discrete", "discrete"])
         1
     """
-    found = mig(codes.cpu(), factors.cpu(), kinds=list(kinds))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedScore)
+        found = mig(codes.cpu(), factors.cpu(), kinds=list(kinds))
     information, entropies = np.asarray(found.information), np.asarray(found.entropies)[:, None]
     shares = np.divide(information, entropies, out=np.zeros_like(information), where=entropies > 0)
     return int(np.sort(shares, axis=0)[-2].argmax())

@@ -70,6 +70,8 @@ def _linear(rows: Rows) -> Figure:
     right.set_title("|correlation| of latents with sources")
     for axis in (left, right):
         axis.set_xticks(range(len(names)), list(names.values()))
+    low, high = right.get_ylim()
+    right.set_ylim(low - 0.45 * (high - low))  # room for the key below the points
     _legend(right, {"Vᵀz": ACCENT, "z": WARM, "as far as noise allows": None})
     return figure
 

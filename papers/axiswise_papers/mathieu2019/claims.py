@@ -77,7 +77,7 @@ def judge_objective(rows: Rows) -> Iterator[Finding]:
     }
     for name, (measure, field) in own.items():
         with_it, without = (values(rows, f"divergences/{run}", measure, field) for run in (name, "none"))
-        less = combined(sub, with_it, without).values()  # of one seed in ten, a multiple of the others'
+        less = combined(sub, with_it, without).values()  # of some seeds, a multiple of the others'
         yield mostly_below(f"{name}: its own divergence with α, less without", less, 0.0)
     low, high = ENTROPY_BETAS
     ours, usual = "entropy/entropy-regularised", "entropy/beta-vae"

@@ -13,7 +13,7 @@ from torch.func import jacfwd
 
 from axiswise.distributions import Likelihood
 from axiswise.geometry import dto, encoder_law, fisher_information, jacobian, metrics
-from axiswise.geometry.jacobian import quiet_first_use
+from axiswise.geometry.jacobian import differentiable
 from axiswise.numerics import normal
 from axiswise.shapes import Float, Tensor
 
@@ -178,7 +178,7 @@ def _one(
 ) -> tuple[float, float, float]:
     """One point as a script would do it: distance, law, and the seconds that the Jacobian took."""
     began = time.perf_counter()
-    with torch.no_grad(), quiet_first_use():
+    with torch.no_grad(), differentiable():
         slopes = jacfwd(lambda point: decode(point[None]).flatten())(z)
         mean = decode(z[None])
     spent = time.perf_counter() - began

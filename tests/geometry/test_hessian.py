@@ -1,6 +1,7 @@
 """The Hessian of log p(x | z) against automatic differentiation, in both parametrisations, and against closed forms."""
 
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -27,6 +28,51 @@ def smooth(z: torch.Tensor) -> torch.Tensor:
 
 def kinked(z: torch.Tensor) -> torch.Tensor:
     return (z @ FIRST.T).relu() @ SECOND.T
+
+
+class Attention(nn.Module):
+    """Attention as a function, between linear maps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.into = nn.Linear(1, 12)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key, value = self.into(x[..., None])[:, None].chunk(3, -1)
+        return nn.functional.scaled_dot_product_attention(query, key, value).flatten(1)
+
+
+NORMS = {
+    "layer norm": lambda: nn.LayerNorm(8),
+    "group norm": lambda: nn.GroupNorm(2, 8),
+    "instance norm": lambda: nn.Sequential(nn.Unflatten(1, (2, 4)), nn.InstanceNorm1d(2, affine=True), nn.Flatten()),
+    "batch norm in evaluation": lambda: nn.BatchNorm1d(8).eval(),
+    "RMS norm": lambda: nn.RMSNorm(8),
+    "transformer": lambda: nn.Sequential(
+        nn.Unflatten(1, (2, 4)), nn.TransformerEncoderLayer(4, 2, 6, 0.0, nn.GELU(), batch_first=True), nn.Flatten()
+    ).eval(),
+    "attention": Attention,
+}
+
+
+@pytest.mark.parametrize("layer", NORMS.values(), ids=NORMS)
+def test_second_derivatives_of_norms_and_attention_are_slopes_of_the_jacobian(layer):
+    """PyTorch's own forward mode over forward mode is wrong for two norms, and has no rule for fused attention."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        decoder = nn.Sequential(nn.Linear(LATENTS, 8), layer(), nn.LazyLinear(PIXELS), nn.Tanh()).double()
+        decoder(CODES)  # the last layer gets its size
+    for module in decoder.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            module.eval()
+    found = second_derivatives(decoder, CODES, torch.ones_like(NOISE))
+    columns, step = partial(jacobian, decoder, mode="reverse"), 1e-5
+    slopes = [
+        (columns(CODES + step * axis) - columns(CODES - step * axis)) / (2 * step)
+        for axis in torch.eye(LATENTS, dtype=torch.float64)
+    ]
+    torch.testing.assert_close(found, torch.stack(slopes, -1).sum(-3), rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(jacobian(decoder, CODES, mode="forward"), columns(CODES))
 
 
 def by_autograd(log_density, decode, likelihood_x) -> torch.Tensor:

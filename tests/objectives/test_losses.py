@@ -13,7 +13,7 @@ from torch import distributions as reference
 from axiswise.distributions import Bernoulli, Deterministic, Full, Gaussian, Laplace, Mixture, StudentT
 from axiswise.distributions.estimators import InclusiveKL
 from axiswise.errors import AxiswiseError
-from axiswise.models import Networks, linear, mlp
+from axiswise.models import Networks, custom, linear, mlp
 from axiswise.numerics.gaussian import laplace_cross_entropy
 from axiswise.objectives import (
     DIPVAE,
@@ -276,6 +276,43 @@ def test_deterministic_elbo_is_the_taylor_expansion(likelihood, full, hessian):
         )
         expected += 2.0 * divergence / ROWS
     close(terms.total, expected, 1e-11)
+
+
+def with_norm(norm):
+    """A VAE with a norm in its decoder."""
+
+    def pair():
+        decoder = torch.nn.Sequential(torch.nn.Linear(LATENTS, 4), norm(4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+        return torch.nn.Linear(3, 2 * LATENTS), decoder
+
+    return custom(pair, inputs=3, latents=LATENTS)
+
+
+@pytest.mark.parametrize("hessian", ["gauss-newton", "full"])
+def test_gradients_of_the_deterministic_elbo_through_layer_norm_are_differences(hessian):
+    """PyTorch differentiates its own layer norm wrongly here."""
+    objective = DeterministicELBO(hessian=hessian)
+    networks = networks_of(objective, with_norm(torch.nn.LayerNorm))
+    weight = networks["decoder"][0].weight
+
+    def loss():
+        return objective.loss(networks, BATCH, {}, STEP).total
+
+    (gradient,) = torch.autograd.grad(loss(), weight)
+    with torch.no_grad():
+        for place in [(0, 0), (3, 1)]:
+            ends = []
+            for step in (1e-5, -2e-5):
+                weight[place] += step
+                ends.append(loss())
+            weight[place] += 1e-5
+            close(gradient[place], (ends[0] - ends[1]) / 2e-5, 1e-6)
+
+
+def test_the_deterministic_elbo_refuses_batch_norm_in_the_decoder():
+    message = r"each code by itself. Got BatchNorm1d at decoder.1, which normalises over the batch. Use GroupNorm"
+    with pytest.raises(AxiswiseError, match=message):
+        DeterministicELBO().networks(with_norm(torch.nn.BatchNorm1d))
 
 
 def test_deterministic_elbo_is_exact_for_a_linear_decoder():

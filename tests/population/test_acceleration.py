@@ -8,15 +8,16 @@ import torch
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from axiswise import data, grid, models, objectives, optimizers, train
+from axiswise import data, distributions, grid, models, objectives, optimizers, train
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import uniform
-from axiswise.population import Member
+from axiswise.population import Member, loop
 from axiswise.population._acceleration import Accelerated, aten, cast_once, compiled, fused, own
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population.program import Precision
 from axiswise.population.train import fast_precision
+from axiswise.studies.objectives import POSTERIORS, catalogue
 
 OBJECTIVES = {
     "β-VAE": objectives.BetaVAE(4.0),
@@ -25,8 +26,10 @@ OBJECTIVES = {
 }
 
 
-def images(count: int = 24, device: str = "cpu") -> data.FactorDataset:
-    return data.arrays(uniform(0, "images", 0, (count, 1, 64, 64), dtype=torch.float32)).to(torch.device(device))
+def images(count: int = 24, device: str = "cpu", space: data.FactorSpace | None = None) -> data.FactorDataset:
+    x = uniform(0, "images", 0, (count, 1, 64, 64), dtype=torch.float32)
+    factors = {} if space is None else {"factors": space.levels(torch.arange(count)), "names": space.names}
+    return data.arrays(x, **factors).to(torch.device(device))
 
 
 def trained(members: list[Member], dataset, precision: Precision | None, dtype=torch.float64):
@@ -282,30 +285,38 @@ def test_members_do_not_depend_on_their_company_on_a_gpu(precision, dtype, toler
         assert (alone[0] - together[position]).norm() < tolerance * moved
 
 
+STOPPED = {
+    "dcgan64": (models.dcgan64(1, 4), objectives.BetaVAE()),
+    **{
+        name: (models.conv64(latents=4, posterior=POSTERIORS.get(name, distributions.Diagonal())), objective)
+        for name, objective in catalogue(27).items()
+    },
+}
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize("model", [models.conv64(latents=4), models.dcgan64(1, 4)], ids=lambda vae: vae.network.name)
+@pytest.mark.parametrize(("model", "objective"), STOPPED.values(), ids=STOPPED)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(model, precision, tmp_path):
-    members = grid(model=model, objective=objectives.BetaVAE(), batch=8, steps=57, seed=range(3))
-    dataset = images(64, "cuda")
+def test_a_stopped_run_goes_on_bit_for_bit_on_a_gpu(model, objective, precision, tmp_path, monkeypatch):
+    members = grid(model=model, objective=objective, batch=8, steps=27, seed=range(3))
+    dataset = data.transitions(
+        images(64, "cuda", data.FactorSpace((data.Factor("a", 8), data.Factor("b", 8)), grid=True))
+    )
     whole = train(members, dataset, precision=precision)
 
     class Stop(Exception):
         pass
 
     def stop(entry):
-        if entry.step >= 20:
+        if entry.step >= 10:
             raise Stop
 
-    from axiswise.population import loop
-
-    before, loop.SAVE_SECONDS = loop.SAVE_SECONDS, 0.0
-    try:
-        with pytest.raises(Stop):
-            train([replace(member) for member in members], dataset, out=tmp_path, precision=precision, on_history=stop)
-        resumed = train(members, dataset, out=tmp_path, precision=precision)
-    finally:
-        loop.SAVE_SECONDS = before
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
+    with pytest.raises(Stop):
+        train(members, dataset, out=tmp_path, precision=precision, on_history=stop)
+    assert list((tmp_path / "cohorts").iterdir())
+    resumed = train(members, dataset, out=tmp_path, precision=precision)
     for one, other in zip(whole.trained, resumed.trained, strict=True):
         assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
         assert all(torch.equal(one.buffers[name], other.buffers[name]) for name in one.buffers)

@@ -20,7 +20,7 @@ from axiswise.distributions import (
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry._likelihood_terms import decoded, log_density_of, parts
 from axiswise.geometry.elbo import elbo
-from axiswise.geometry.jacobian import quiet_first_use
+from axiswise.geometry.jacobian import differentiable
 from axiswise.shapes import Float, Tensor
 
 Curvature = Literal["gauss-newton", "full"]
@@ -140,7 +140,7 @@ def curvature_term(
     if hessian not in get_args(Curvature):
         raise AxiswiseError(f'`hessian` must be "gauss-newton" or "full". Got {hessian!r}.')
     mean, columns = posterior.mean, posterior.cholesky.movedim(-1, 0)
-    with quiet_first_use():
+    with differentiable():
         if hessian == "full":
             curved = vmap(lambda column: _second_derivative(decode_raw, likelihood, x, mean, column))(columns)
             return 0.5 * curved.sum(0)

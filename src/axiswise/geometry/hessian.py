@@ -10,7 +10,7 @@ from torch.func import jvp, vmap
 from axiswise.distributions import Bernoulli, Gaussian, LearnedGaussian, Likelihood
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.gram import SAMPLES_AT_A_TIME, as_gram
-from axiswise.geometry.jacobian import ByProducts, jacobian, passes, quiet_first_use
+from axiswise.geometry.jacobian import ByProducts, differentiable, jacobian, passes
 from axiswise.shapes import Float, Tensor
 
 Parametrisation = Literal["natural", "mean"]
@@ -285,7 +285,7 @@ def _contract(
         second = jvp(slope, (z,), (outer.expand_as(z),))[1]
         return (second.reshape(weight.shape).double() * weight).sum(-1)
 
-    with quiet_first_use(), ByProducts():
+    with differentiable(), ByProducts():
         rows = [vmap(summed, in_dims=(None, 0, -1), out_dims=-1)(outer, axes, weights) for outer in axes]
     return torch.stack(rows, -2)
 

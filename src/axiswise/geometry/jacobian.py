@@ -8,11 +8,13 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch.func import jvp, vjp, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import _convolution as convolution
 from axiswise.numerics._memory import keep_freed_memory
+from axiswise.numerics._norms import WrittenOutNorms
 from axiswise.shapes import Float, Tensor
 
 Mode = Literal["forward", "reverse"]
@@ -129,9 +131,14 @@ def points_at_once(z: Float[Tensor, "... n z"], outputs: int) -> int:
 
 
 @contextmanager
-def quiet_first_use() -> Iterator[None]:
-    """On its first use forward mode loads decompositions, of which torch itself warns that they are deprecated."""
-    with warnings.catch_warnings():
+def differentiable() -> Iterator[None]:
+    """What derivatives of any decoder need of PyTorch: norms that can be differentiated twice, and plain attention.
+
+    Fused attention has no derivative in forward mode, and in reverse mode none that can be mapped. While norms are
+    written out, layers of PyTorch do not use it; where it is called as a function, its plain form is chosen here. On
+    its first use forward mode loads decompositions, of which torch itself warns that they are deprecated.
+    """
+    with warnings.catch_warnings(), WrittenOutNorms(), sdpa_kernel(SDPBackend.MATH):
         warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated", category=DeprecationWarning)
         yield
 
@@ -185,13 +192,14 @@ def _forward(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) ->
     directions = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
     # What is decoded does not depend on the direction: it is computed once, and not mapped.
     mapped = vmap(column, out_dims=(None, -1))  # pyright: ignore[reportArgumentType] (None is as good as a number)
-    with quiet_first_use(), ByProducts(transforms=2):
+    with differentiable(), ByProducts(transforms=2):
         return Pass(*mapped(directions))
 
 
 def _reverse(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) -> Pass:
     """Row by row: the gradient of one output of all rows."""
-    decoded, pull_back = vjp(decode, z)[:2]
+    with differentiable():
+        decoded, pull_back = vjp(decode, z)[:2]
     outputs = decoded.numel() // math.prod(z.shape[:-1])
     places = torch.arange(outputs, device=z.device)
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast, get_args
 
+from torch.nn.modules.batchnorm import _BatchNorm
+
 from axiswise.distributions import Anisotropic, Bernoulli, Gaussian, StandardNormal
 from axiswise.errors import AxiswiseError
 from axiswise.geometry import curvature_term
@@ -52,7 +54,11 @@ class DeterministicELBO:
             )
 
     def networks(self, model: VAE) -> Trainable:
-        """The VAE's own; the divergence must have a closed form and the likelihood a known curvature."""
+        """The VAE's own; the divergence must have a closed form and the likelihood a known curvature.
+
+        Batch norm is refused in the decoder: while it trains, each image depends on the other codes of the batch, and
+        the derivative in one code is none of the objective's H.
+        """
         needs_density("DeterministicELBO", model)
         for part, kinds in (("likelihood", (Gaussian, Bernoulli)), ("prior", (StandardNormal, Anisotropic))):
             if not isinstance(getattr(model, part), kinds):
@@ -61,7 +67,15 @@ class DeterministicELBO:
                     f"DeterministicELBO needs a model whose {part} is {names}. "
                     f"Got {type(getattr(model, part)).__name__}. Build the model with {part}={kinds[0].__name__}()."
                 )
-        return Trainable(model.modules())
+        modules = model.modules()
+        for name, layer in modules["decoder"].named_modules():
+            if isinstance(layer, _BatchNorm):
+                raise AxiswiseError(
+                    "DeterministicELBO needs a decoder that treats each code by itself. "
+                    f"Got {type(layer).__name__} at decoder.{name}, which normalises over the batch. "
+                    "Use GroupNorm, InstanceNorm or LayerNorm there, or another objective."
+                )
+        return Trainable(modules)
 
     def draws(self, batch: int, latents: int) -> dict[str, Draw]:
         """None."""

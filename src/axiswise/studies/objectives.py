@@ -28,6 +28,11 @@ from axiswise.studies.study import Run, Scale
 
 STEPS = {"smoke": 2, "default": 5_000, "paper": 300_000}
 MEASURES = (mig, dto, loss, reconstruction, kl)
+POSTERIORS = {
+    "autoencoder": Deterministic(),
+    "pcl": Deterministic(),
+    "beta-vae-full-covariance": Full(),
+}  # of others Diagonal
 
 
 def successive_sprites() -> FactorDataset:
@@ -69,10 +74,8 @@ def objectives(scale: Scale) -> list[Run]:
     steps = STEPS[scale]
     runs = []
     for name, objective in catalogue(steps).items():
-        kinds = {"autoencoder": Deterministic(), "pcl": Deterministic(), "beta-vae-full-covariance": Full()}
-        model = conv64(latents=10, posterior=kinds[name]) if name in kinds else conv64(latents=10)
         members = grid(
-            model=model,
+            model=conv64(latents=10, posterior=POSTERIORS.get(name, Diagonal())),
             objective=objective,
             optimizer=Adam(lr=1e-4),
             steps=steps,
@@ -104,7 +107,7 @@ def comparison(scale: Scale) -> list[Run]:
     runs = []
     for name, objective in catalogue(steps).items():
         if name in COMPARED:
-            posterior = Deterministic() if name == "autoencoder" else Diagonal()
+            posterior = POSTERIORS.get(name, Diagonal())
             members = grid(
                 model=conv64(latents=10, posterior=posterior),
                 objective=objective,

@@ -9,7 +9,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.evaluation import evaluate
 from axiswise.population import grid, train
 from axiswise.scores import udr
-from axiswise.scores.udr import _related, agreement
+from axiswise.scores.udr import _related, one_to_one
 
 
 def population(members: int = 4, samples: int = 300, latents: int = 5, seed: int = 0) -> np.ndarray:
@@ -37,7 +37,7 @@ BLOCK[0, 0], BLOCK[1:, 1:] = 1.0, 1.0
     [(np.eye(3), 1.0), (BLOCK, 2 / 3), (np.ones((3, 3)), 1 / 3), (np.zeros((3, 3)), 0.0)],
 )
 def test_known_relations(related, expected, pooling):
-    found = agreement(np.broadcast_to(related, (2, 2, 3, 3)), np.ones((2, 3), bool), pooling)
+    found = one_to_one(np.broadcast_to(related, (2, 2, 3, 3)), np.ones((2, 3), bool), pooling)
     np.testing.assert_allclose(found, expected, atol=1e-15)
 
 

@@ -136,11 +136,12 @@ def _noted() -> Iterator[None]:
 
 
 def catalogue() -> dict[str, Callable[..., Any]]:
-    """Every score that the package exports, by name."""
+    """Every score of single codes that the package exports, by name."""
     from axiswise import scores
 
     functions = {name: getattr(scores, name) for name in scores.__all__}
-    return {name: function for name, function in functions.items() if scores.declaration(function)}
+    declared = {name: scores.declaration(function) for name, function in functions.items()}
+    return {name: functions[name] for name, about in declared.items() if about and not about.compares}
 
 
 def _named(names: str | None) -> dict[str, Callable[..., Any]]:

@@ -52,8 +52,8 @@ def evaluate(
     `beta`, `history`. Each is computed once for all members and passed with the member axis first; what all members
     share (`x`, `factors`) has no member axis. Parameters with a default that are not in that list are settings; fix
     them with `functools.partial`. The result has one value a member: an array or list of that length, or a named tuple
-    whose first field is the value and whose other fields become detail. Wrap a function written for one model in
-    `each`.
+    whose first field is the value and whose other fields become detail; where the first is of the whole group, as in
+    `scores.agreement`, the field `per_member` has the values. Wrap a function written for one model in `each`.
 
     Jacobians are taken at the codes of as many points as memory allows, and codes, variances and samples are cut to
     these in a measure that needs them. One with a default for `jacobians`, and for `gram` or `information` in their
@@ -295,7 +295,9 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
         return [MeasureResult(None, str(reason), {})] * len(members)
     fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
     about = _about_inputs(fields.pop("inputs"), quantities) if _has_inputs(fields) else {}
-    first, *others = fields
+    # A score of the whole group has a value of each member besides.
+    first = "per_member" if "per_member" in fields else next(iter(fields))
+    others = [name for name in fields if name != first]
     values = _array(fields[first])
     if values.shape != (len(members),):
         raise AxiswiseError(
@@ -336,6 +338,8 @@ def _array(value: Any) -> np.ndarray:
 
 def _own(field: Any, row: int, members: int, shared: bool) -> Any:
     """A member's share of a field: its row where there is one for each member, else all of it; NaN as None."""
+    if hasattr(field, "_asdict"):  # such as an interval
+        return {name: _own(value, row, members, shared) for name, value in field._asdict().items()}
     if isinstance(field, str | bool | int | float) or field is None:
         return None if isinstance(field, float) and not math.isfinite(field) else field
     array = _array(field)

@@ -26,10 +26,16 @@ class Declaration(NamedTuple):
     chance: Chance
     best: float | None
     tolerance: float
+    compares: bool
 
 
 def score(
-    *, invariances: Iterable[Invariance], chance: Chance = None, best: float | None = 1.0, tolerance: float = 0.0
+    *,
+    invariances: Iterable[Invariance],
+    chance: Chance = None,
+    best: float | None = 1.0,
+    tolerance: float = 0.0,
+    compares: bool = False,
 ) -> Callable[[Function], Function]:
     """Declares which changes of the latents leave a score as it is, its value on noise and on a perfect code.
 
@@ -40,6 +46,8 @@ def score(
         best: The value of a code that equals the factors, None where that is nothing special to the score.
         tolerance: How far these may be missed at the hundreds of samples the tests use, because something is fitted or
             drawn.
+        compares: Whether it compares the members of a stack, where others score each alone. Then chance is the value of
+            members that are independent of each other, and best that of members with the same latents.
 
     Example:
         >>> @score(invariances=["permute"], chance=0.0)
@@ -49,7 +57,7 @@ def score(
     """
 
     def declare(function: Function) -> Function:
-        vars(function)["declaration"] = Declaration(frozenset(invariances), chance, best, tolerance)
+        vars(function)["declaration"] = Declaration(frozenset(invariances), chance, best, tolerance, compares)
         return function
 
     return declare

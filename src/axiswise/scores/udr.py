@@ -10,8 +10,9 @@ from axiswise.errors import AxiswiseError
 from axiswise.numerics import cross_correlation
 from axiswise.scores._lasso import lasso
 from axiswise.scores._value import as_html
-from axiswise.scores.score import as_codes
-from axiswise.shapes import Codes, Float, Shaped
+from axiswise.scores.inputs import Inputs, read_population
+from axiswise.scores.score import score
+from axiswise.shapes import Codes, Float, OnMissing, Shaped
 
 
 class UDR(NamedTuple):
@@ -27,12 +28,15 @@ class UDR(NamedTuple):
     """Why a score is 0 or NaN where that is not for disagreement."""
     samples: int
     """Samples the estimate was made from."""
+    inputs: Inputs
+    """What it was computed from."""
     estimator: str
     """How latents were related, which ones counted and how pairs were averaged."""
 
     _repr_html_ = as_html
 
 
+@score(invariances=["permute", "flip", "shift", "scale"], best=None, tolerance=1e-9, compares=True)
 def udr(
     codes: Codes,
     kl: Codes | None = None,
@@ -41,6 +45,7 @@ def udr(
     pooling: Literal["paper", "reference"] = "paper",
     penalty: float = 0.1,
     kl_above: float = 0.01,
+    missing: OnMissing = "raise",
 ) -> UDR:
     r"""Scores members by how well their latents match those of the others one to one. It needs no factors.
 
@@ -60,8 +65,8 @@ def udr(
     The reference implementation averages over b and over a apart and takes the mean of both, which differs from the
     paper's formula where the members' numbers of latents differ.
 
-    Scores depend on the population: a member's changes with the others', so this declares no invariances. (It has all:
-    permuting, flipping, shifting and scaling the latents of any member changes nothing.)
+    Scores depend on the population: a member's changes with the others'. `agreement` scores the whole, and says which
+    latents agree.
 
     References:
         Duan, Matthey, Saraiva, Watters, Burgess, Lerchner and Higgins, *Unsupervised model selection for variational
@@ -74,6 +79,7 @@ def udr(
         pooling: The paper's formula, or the mean of two means.
         penalty: Weight α of the Lasso's penalty, for codes of deviation 1.
         kl_above: A latent counts if its mean divergence is above this.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped, in all members.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -86,41 +92,27 @@ def udr(
         raise AxiswiseError(f'`relation` must be "lasso" or "spearman". Got {relation!r}.')
     if pooling not in ("paper", "reference"):
         raise AxiswiseError(f'`pooling` must be "paper" or "reference". Got {pooling!r}.')
-    codes = as_codes(codes)
-    if codes.ndim != 3:
-        raise AxiswiseError(
-            f"`codes` must have axes (p, n, z), members first: they are compared. Got shape {codes.shape}; "
-            "stack the codes of several models."
-        )
+    codes, alive, inputs = read_population(codes, kl, kl_above, missing)
     members, samples, _ = codes.shape
-    alive = np.ptp(codes, axis=1) > 0
-    if kl is not None:
-        divergences = as_codes(kl, "kl")
-        if divergences.shape != codes.shape:
-            raise AxiswiseError(
-                f"`kl` must have the axes (p, n, z) of `codes`, {codes.shape}. Got shape {divergences.shape}."
-            )
-        alive &= divergences.mean(1) > kl_above
     ranks = np.stack([rankdata(member, axis=0) for member in codes]) if relation == "spearman" else codes
     related = _related(np.where(alive[:, None, :], ranks, 0.0), penalty if relation == "lasso" else None)
-    pairs = agreement(related, alive, pooling)
+    pairs = one_to_one(related, alive, pooling)
 
     if members == 1:
-        score = np.full(1, np.nan)
+        scores = np.full(1, np.nan)
     else:
         others = ~np.eye(members, dtype=bool)
-        score = np.array([np.median(pairs[others[:, member], member]) for member in range(members)])
+        scores = np.array([np.median(pairs[others[:, member], member]) for member in range(members)])
     pairs[np.diag_indices(members)] = np.nan
-    collapsed = (None, "no latent of this member counts: it is collapsed")
-    reasons = tuple(collapsed[dead] for dead in (~alive.any(-1)).tolist())
+    reasons = tuple(None if own.any() else "no latent of this member counts: it is collapsed" for own in alive)
     if members == 1:
         reasons = ("there is no other member to compare with",)
     counted = f"KL above {kl_above:g} nats" if kl is not None else "all that vary"
     how = f"Lasso, α = {penalty:g}" if relation == "lasso" else "Spearman"
-    return UDR(score, pairs, alive, reasons, samples, f"{how}; latents: {counted}; pooling: {pooling}")
+    return UDR(scores, pairs, alive, reasons, samples, inputs, f"{how}; latents: {counted}; pooling: {pooling}")
 
 
-def agreement(
+def one_to_one(
     related: Float[ndarray, "p p z z"], alive: Shaped[ndarray, "p z"], pooling: Literal["paper", "reference"]
 ) -> Float[ndarray, "p p"]:
     """How close the relation of each pair of members is to one that is one to one: the formula of `udr`.
@@ -132,7 +124,7 @@ def agreement(
 
     Example:
         >>> related = np.stack([[np.eye(3), np.ones((3, 3))], [np.ones((3, 3)), np.eye(3)]])
-        >>> agreement(related, np.ones((2, 3), bool), "paper").round(3)
+        >>> one_to_one(related, np.ones((2, 3), bool), "paper").round(3)
         array([[1.   , 0.333],
                [0.333, 1.   ]])
     """

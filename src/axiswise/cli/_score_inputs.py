@@ -86,7 +86,7 @@ def read_inputs(
         parts.append((members, own._replace(values=read.factors.values)))
         about.append(read.inputs)
         notes += [*code.notes, *factor.notes, *_gap_notes(array, own, read.inputs.dropped, code, factor)]
-    notes += _constant_notes(about[0])
+    notes += constant_notes(about[0])
     latents = tables[0][0].names or tuple(f"z{place}" for place in range(arrays[0].shape[-1]))
     train, values = parts[0]
     notes += _doubts(values, found, train, kinds, named)
@@ -141,7 +141,7 @@ def _gap_notes(codes: np.ndarray, factors: "Columns", dropped: int, code: Table,
     return [f"{dropped:,} of {len(factors.values):,} rows dropped: values are missing in {'; '.join(told)}"]
 
 
-def _constant_notes(read: "Read") -> list[str]:
+def constant_notes(read: "Read") -> list[str]:
     """What has no score: factors that are constant, and codes that do not vary."""
     notes = [f"{name}: constant, so that it has no score; means are over the others" for name in read.constant_factors]
     varying = np.atleast_1d(read.varying_latents)

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from axiswise.cli._outputs import Force, check_output
+from axiswise.cli._agreement import print_agreement
+from axiswise.cli._outputs import Force, as_json, check_output
 from axiswise.cli._score_inputs import Inputs, lines_about, names_in, noted, read_inputs
 from axiswise.errors import AxiswiseError
 
@@ -40,7 +41,17 @@ def score(
     codes: Annotated[
         str, typer.Argument(help="Codes (n, z), or (members, n, z): .npy, .npz or file.npz:key, .csv, .tsv, .parquet.")
     ],
-    factors: Annotated[str, typer.Argument(help="Their factors (n, k), or (n) for one, in any of these formats.")],
+    factors: Annotated[
+        str | None,
+        typer.Argument(
+            help="Their factors (n, k), or (n) for one, in any of these formats; with --agreement, other codes."
+        ),
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(help="With --agreement, more codes.")] = None,
+    agreement: Annotated[
+        bool,
+        typer.Option("--agreement", help="Compare models at the same points, without factors: all files are codes."),
+    ] = False,
     scores: Annotated[
         str | None, typer.Option(help="Names of scores, in any case, separated by commas; all that apply if not given.")
     ] = None,
@@ -69,16 +80,32 @@ def score(
     """Score codes against factors in files. Integers, truth values and text are levels of a discrete factor, other
     numbers are continuous, unless an option overrides that. A population gives the mean over its members ± its 95 %
     Student t interval. A score that cannot be computed is a line with the reason; notes name factors that are constant
-    and codes that do not vary.
+    and codes that do not vary. With --agreement, score instead how far models agree on their latents.
     """
-    chosen = _named(scores)
-    check_output(json_file, force=force, inputs=(codes, factors, test_codes, test_factors))
-    draw = _drawing() if out else None
-    named = {"discrete": discrete, "continuous": continuous, "circular": circular}
-    inputs = read_inputs(codes, factors, test_codes, test_factors, kinds, named, "drop" if drop_missing else "raise")
+    missing = "drop" if drop_missing else "raise"
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDE)
+    named = {"discrete": discrete, "continuous": continuous, "circular": circular}
+    if agreement:
+        of_factors = {"scores": scores, "kinds": kinds, **named, "out": out}
+        of_factors |= {"test-codes": test_codes, "test-factors": test_factors}
+        if unused := [f"--{name}" for name, value in of_factors.items() if value is not None]:
+            raise AxiswiseError(f"--agreement compares codes, without factors. Leave out {', '.join(unused)}.")
+        files = [codes, *([] if factors is None else [factors]), *(more or [])]
+        check_output(json_file, force=force, inputs=files)
+        print_agreement(files, missing, json_file, console)
+        return
+    if factors is None:
+        raise AxiswiseError("Expected codes and their factors. Got codes alone; --agreement compares codes of models.")
+    if more:
+        raise AxiswiseError(
+            f"Expected codes and their factors. Got {1 + len(more)} files besides; --agreement compares codes."
+        )
+    chosen = _named(scores)
+    check_output(json_file, force=force, inputs=(codes, factors, test_codes, test_factors))
+    draw = _drawing() if out else None
+    inputs = read_inputs(codes, factors, test_codes, test_factors, kinds, named, missing)
     for line in lines_about(inputs):
         console.print(Text(line), soft_wrap=True)
     results = []
@@ -238,20 +265,9 @@ def _form(inputs: Inputs, results: Sequence[ScoreResult], codes: str, factors: s
     names |= {"levels": inputs.factors.levels, "constant_factors": read.constant_factors, "dropped": inputs.dropped}
     names |= {"varying_latents": np.atleast_1d(read.varying_latents)}
     samples = {"samples": inputs.codes.shape[-2], "test_samples": inputs.test[0].shape[-2] if inputs.test else None}
-    return _json(
+    return as_json(
         {**about, **samples, **names, "seed": seed, "notes": inputs.notes, "versions": versions(), "rows": rows}
     )
-
-
-def _json(value: Any) -> Any:
-    """Arrays as lists and NaN as null, at any depth."""
-    if isinstance(value, dict):
-        return {str(key): _json(entry) for key, entry in value.items()}
-    if isinstance(value, tuple | list):
-        return [_json(entry) for entry in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return _json(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _drawing() -> Callable[..., Path]:

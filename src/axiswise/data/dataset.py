@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 import torch
@@ -12,6 +13,7 @@ import torch
 from axiswise import numerics
 from axiswise.data.factors import FactorSpace, integral
 from axiswise.errors import AxiswiseError
+from axiswise.records._html import html_table
 from axiswise.shapes import Float, Int, Num, Shaped, Tensor
 
 Render = Callable[[Mapping[str, Tensor], Tensor], Tensor]
@@ -110,6 +112,11 @@ class FactorDataset:
     def __repr__(self) -> str:
         factors = ", ".join(f"{factor.name} {factor.size or factor.kind}" for factor in self.space.factors)
         return f"FactorDataset({self.name}: {len(self)} × {self.shape}; {factors or 'no factors'}; {self.device})"
+
+    def _repr_html_(self) -> str:
+        rows = [{"factor": one.name, "kind": one.kind, "levels": one.size} for one in self.space.factors]
+        about = f"{self.name}: {len(self):,} × {self.shape}, {self.device}"
+        return f"<p>{escape(about)}</p>{html_table(rows) if rows else '<p>no factors</p>'}"
 
     def __len__(self) -> int:
         return self.space.size if self.levels is None else len(self.levels)

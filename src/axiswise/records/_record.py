@@ -10,6 +10,7 @@ import numpy as np
 
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import read_json, read_rows, replacing, row_line
+from axiswise.records._html import html_table
 from axiswise.records._identity import address
 from axiswise.records._layout import RECORDS_FILE, RUN, RUN_FILE, records_file, records_files
 
@@ -94,6 +95,20 @@ class Record(dict[str, Any]):
     def as_dict(self) -> dict[str, Any]:
         """The same as a plain dictionary."""
         return dict(self)
+
+    def __repr__(self) -> str:
+        shown = self._shown
+        rest = f", … and {len(self) - len(shown)} fields more" if len(self) > len(shown) else ""
+        return f"Record({', '.join(f'{name}={value!r}' for name, value in shown.items())}{rest})"
+
+    def _repr_html_(self) -> str:
+        return html_table([self._shown])
+
+    @property
+    def _shown(self) -> dict[str, Any]:
+        """What tells it from the others, and what was found."""
+        names = ("measure", "value", "reason", "member", "dataset", "objective", "hyperparameters", "seed")
+        return {name: self[name] for name in names if self.get(name) is not None}
 
     if not TYPE_CHECKING:  # a type checker would take any name
 

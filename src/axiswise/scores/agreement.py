@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 
 from axiswise.errors import NotDefined
 from axiswise.numerics import assignment, cross_correlation, standardised
-from axiswise.scores._value import as_html
+from axiswise.scores._value import as_html, as_text
 from axiswise.scores.inputs import Inputs, read_population
 from axiswise.scores.match_latents import counterpart_threshold
 from axiswise.scores.score import score
@@ -52,6 +52,7 @@ class Agreement(NamedTuple):
     estimator: str
     """Which correlation, which latents counted, and what is a counterpart."""
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

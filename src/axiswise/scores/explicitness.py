@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._logistic import NAMED, logistic_regression
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, split
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
@@ -38,6 +38,7 @@ class Explicitness(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = f"{NAMED} of standardised codes, macro ROC area, one versus rest"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

@@ -10,6 +10,7 @@ from numpy import ndarray
 from axiswise._columns import Columns, as_columns, as_columns_alike, complete_rows
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import permutation
+from axiswise.scores._value import as_text
 from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import as_code_array, as_codes, as_value
 from axiswise.shapes import Array, Float, Int, Kind, OnMissing, Points, Shaped, Table, Values
@@ -37,6 +38,8 @@ class Inputs(NamedTuple):
     varying_latents: int | Int[ndarray, "..."]
     """Latents that are not constant. At 0 the model has collapsed, and its score means nothing. Codes alone show no
     more: a latent that is noise varies, too. `active_units` tells by the posteriors, and `evaluate` does so."""
+
+    __repr__ = as_text
 
 
 class CodesRead(NamedTuple):

@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, cross_correlation
-from axiswise.scores._value import as_html
+from axiswise.scores._value import as_html, as_text
 from axiswise.scores.score import as_codes, as_value
 from axiswise.shapes import Array, Float, Int, Num, Shaped, Table
 
@@ -27,6 +27,7 @@ class LatentMatches(NamedTuple):
     correlations: Float[ndarray, "... z y"]
     """Correlation of every latent of the reference with every latent of the other; 0 where one is constant."""
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, standardised
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.factors import Factors
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
@@ -35,6 +35,7 @@ class MCC(NamedTuple, Of[Value]):
     estimator: str
     """Which correlation: "Pearson" or "Spearman"."""
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import cross_correlation
 from axiswise.scores._lasso import lasso
-from axiswise.scores._value import as_html
+from axiswise.scores._value import as_html, as_text
 from axiswise.scores.inputs import Inputs, read_population
 from axiswise.scores.score import score
 from axiswise.shapes import Codes, Float, OnMissing, Shaped
@@ -33,6 +33,7 @@ class UDR(NamedTuple):
     estimator: str
     """How latents were related, which ones counted and how pairs were averaged."""
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

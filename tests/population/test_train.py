@@ -16,8 +16,8 @@ from axiswise.objectives import Draw, Trainable
 from axiswise.population import Member, _cohort_training
 from axiswise.population._cohort import cohorts
 from axiswise.population._cohort_loop import cohort_loop
+from axiswise.population._device import device_named
 from axiswise.population.member import Choices
-from axiswise.population.train import device_named
 from axiswise.schedules import Cosine
 
 LINEAR = models.linear(3, 2)

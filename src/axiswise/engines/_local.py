@@ -28,7 +28,7 @@ import torch
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.population import Failure, Precision, Progress
-from axiswise.population.train import device_named
+from axiswise.population._device import device_named
 from axiswise.records import is_locked, locked
 from axiswise.records._layout import LOCK
 from axiswise.records._run_state import Outcome, read_outcome, steps_taken
@@ -61,7 +61,7 @@ def run_study(
     out: str | Path,
     *,
     name: str | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     precision: Precision | None = None,
     workers: int | None = None,
     retrain: bool = False,
@@ -81,7 +81,7 @@ def run_study(
         scale: "smoke", "default" or "paper": seconds, to see that it runs; this machine; or the published setting.
         out: The study's folder.
         name: The study's name on the command line; its function's name if None.
-        device: Where to train.
+        device: Where to train: "cpu", "cuda", …. None is where the folder was begun, else the best there is.
         precision: What products are computed in on CUDA, as for `train`.
         workers: Number of processes. 1 works in this process alone. None is one for each core, up to the number of
             runs; but 1 on a GPU, and for "smoke", which ends before another process has started.
@@ -89,7 +89,7 @@ def run_study(
             one. Without it, a run with such results fails.
         seeds_from: Added to the seed of every member, to repeat the study with others; data and measures stay the same.
         progress: Receives how far training is: of each run in this process, of all runs together with workers.
-        log: Called with a line for each run that begins, is skipped or fails.
+        log: Called with a line that names the device, and one for each run that begins, is skipped or fails.
 
     Raises:
         StudyIncomplete: At the end, if a run failed.
@@ -115,6 +115,8 @@ def run_study(
         threads = _threads_of_a_run(len(folder.runs), folder.device)
         count = workers or (_workers(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
         missing = [number for number in everything if not folder.complete(number)]
+        if missing:
+            log(f"training on {folder.device}")
         in_workers = missing if min(count, len(missing)) > 1 else []
         with _threads(threads):
             for number in everything:
@@ -129,7 +131,9 @@ def run_study(
                     folder.finish(number, log)
         if in_workers and importable:
             place, environment = folder.path.resolve(), dict(os.environ)
-            job = Job(importable, scale, seeds_from, place, device, precision, retrain, threads, environment)
+            job = Job(
+                importable, scale, seeds_from, place, str(folder.device), precision, retrain, threads, environment
+            )
             _run_in_workers(folder, in_workers, job, min(count, len(in_workers)), progress, log, stop)
     return folder.path
 

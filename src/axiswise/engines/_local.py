@@ -28,10 +28,12 @@ import torch
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.population import Failure, Precision, Progress
+from axiswise.population._cohort import cohorts
+from axiswise.population._cost import step_weights
 from axiswise.population._device import device_named
 from axiswise.records import is_locked, locked
 from axiswise.records._layout import LOCK
-from axiswise.records._run_state import Outcome, read_outcome, steps_taken
+from axiswise.records._run_state import Outcome, read_outcome, work_done
 from axiswise.studies import Run, Scale, Study
 from axiswise.studies._folder import StudyFolder, open_study, train_and_measure
 from axiswise.studies.study import with_seeds_from
@@ -282,7 +284,7 @@ def _run_in_workers(
 ) -> None:
     """Has every run done by a process of its own, so many at a time, until all have ended or a stop is requested."""
     waiting, tries, reported = deque(numbers), Counter[int](), Counter[int]()
-    steps = {number: {member.address: member.steps for member in folder.runs[number].members} for number in numbers}
+    work = _work_of(folder, numbers) if progress else {number: {} for number in numbers}
     team: dict[int, BaseProcess] = {}
     stopping, looked = False, 0.0
 
@@ -314,12 +316,12 @@ def _run_in_workers(
                     "`if __name__ == '__main__':`."
                 )
             folder.fail(number, Failure(f"Its worker process ended {ending}, {TRIES} times. {why}", (), ""))
-        report(number, sum(steps[number].values()))
+        report(number, sum(work[number].values()))
         folder.finish(number, log)
 
     stop.deferred = True
     if progress:
-        progress.begin("training", sum(sum(own.values()) for own in steps.values()))
+        progress.begin("training", sum(sum(own.values()) for own in work.values()))
     try:
         while team or (waiting and not stop.requested):
             while waiting and len(team) < count and not stop.requested:
@@ -340,7 +342,7 @@ def _run_in_workers(
             if progress and time.monotonic() - looked > LOOK_SECONDS:
                 looked = time.monotonic()
                 for number in team:
-                    report(number, steps_taken(folder.path / folder.runs[number].name, steps[number]))
+                    report(number, work_done(folder.path / folder.runs[number].name, work[number]))
     finally:
         stop.deferred = False
         for process in team.values():
@@ -350,6 +352,20 @@ def _run_in_workers(
             progress.end()
     if stop.requested:
         raise KeyboardInterrupt
+
+
+def _work_of(folder: StudyFolder, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+    """The work of each member of some runs, by its address: its steps, times what each costs."""
+    planned = {number: cohorts(folder.runs[number].members, folder.device) for number in numbers}
+    weights = iter(step_weights([cohort for own in planned.values() for cohort in own], folder.device))
+    return {
+        number: {
+            member.address: member.steps * weight
+            for cohort, weight in zip(own, weights, strict=False)  # the first run takes the first of them
+            for member in cohort.members
+        }
+        for number, own in planned.items()
+    }
 
 
 def _ending(code: int | None) -> str:

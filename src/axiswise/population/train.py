@@ -1,5 +1,6 @@
 """`train` and `load`: from members to a population, in memory or in a run folder."""
 
+import operator
 import sys
 import traceback
 import warnings
@@ -21,6 +22,7 @@ from axiswise.population._catalogue import MissingParts, check_storable, own_par
 from axiswise.population._code import Code, code_of, code_of_dataset
 from axiswise.population._cohort import Cohort, cohorts, convolves, structure
 from axiswise.population._cohort_training import CohortTraining, Ended
+from axiswise.population._cost import step_weights
 from axiswise.population._device import choose_device, device_named
 from axiswise.population._folder import OtherCode, RunFolder
 from axiswise.population._trained import Trained
@@ -120,7 +122,8 @@ def train(
             and everything else in float32. None is "bf16" where every member convolves, which changed no result
             beyond the noise of seeds (``results/precision``), and "fp32" elsewhere.
         progress: Shows on standard error how far training is: a bar on a terminal and in notebooks, elsewhere a line
-            every ten seconds. False shows nothing; an object of your own receives it, in steps times members.
+            every ten seconds. False shows nothing; an object of your own receives it, in steps times members, where a
+            step that costs k times as much as the cheapest counts k times.
         on_history: Called with each entry of each member's history as it is made. What it or `progress` raises ends the
             training, once the state is saved.
         retrain: Whether to train again what is stored in `out` but cannot be used: what is damaged, and what was made
@@ -187,12 +190,14 @@ def train(
             )
         if remaining and telling:
             print(f"axiswise: training {len(missing)} members on {target}", file=sys.stderr)
+        weights = step_weights(remaining, target) if progress else [1] * len(remaining)
         if progress:
-            progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in remaining))
+            steps = [len(cohort.members) * cohort.members[0].steps for cohort in remaining]
+            progress.begin("training", sum(map(operator.mul, steps, weights)))
         try:
-            for cohort in remaining:
+            for cohort, weight in zip(remaining, weights, strict=True):
                 try:
-                    options = (code, folder, progress, on_history, retrain)
+                    options = (code, folder, progress, weight, on_history, retrain)
                     for trained in _train_cohort(cohort, dataset, dtype, held_out, *options):
                         done.setdefault(trained.member.address, trained)
                 except _Stopped as stopped:
@@ -391,10 +396,14 @@ def _train_cohort(
     code: Mapping[str, Code],
     folder: RunFolder | None,
     progress: Progress | None,
+    weight: int,
     on_history: Callable[[Entry], None] | None,
     retrain: bool,
 ) -> list[Trained]:
-    """Trains one cohort to its end and stores those of its members that are not stored yet."""
+    """Trains one cohort to its end and stores those of its members that are not stored yet.
+
+    A step of a member counts `weight` times in the progress.
+    """
     shared = _joined({member.address: code[member.address] for member in cohort.members})
     training = CohortTraining(cohort, dataset, dtype, validation)
     about = {
@@ -409,7 +418,7 @@ def _train_cohort(
     def tell(units: int, entries: Sequence[Entry] = ()) -> None:
         try:
             if progress:
-                progress.advance(units)
+                progress.advance(units * weight)
             for entry in entries:
                 if on_history:
                     on_history(entry)

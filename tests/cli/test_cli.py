@@ -310,6 +310,8 @@ def test_bench_data_compares_batches_with_the_step(tmp_path, monkeypatch):
         (["run", "quickstart", "--scale", "smoke"], "The report of a study"),
         (["report", "runs/nothing"], "A report"),
         (["attack", "small_sprites"], "The page of an attack"),
+        (["data", "show", "synth_linear"], "A contact sheet"),
+        (["theory"], "The picture of the theory"),
     ],
 )
 def test_without_matplotlib_it_is_said_before_anything_is_trained(tmp_path, monkeypatch, arguments, what):

@@ -26,7 +26,7 @@ def population(
     force: Force = False,
 ) -> None:
     """Train members one after another in plain PyTorch, and as a population, and compare."""
-    from axiswise.population.train import device_named
+    from axiswise.population._device import device_named
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.population import compare, standard_jobs
 
@@ -57,7 +57,7 @@ def data(
     """Compare what the batches of a population cost with the training step that uses them."""
     from axiswise.data import dsprites, shapes3d
     from axiswise.errors import DataUnavailable
-    from axiswise.population.train import device_named
+    from axiswise.population._device import device_named
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.population import batch_cost
 
@@ -87,7 +87,7 @@ def networks(
     force: Force = False,
 ) -> None:
     """Train networks as people build them: how far from a plain loop, and on a GPU how much faster than eagerly."""
-    from axiswise.population.train import device_named
+    from axiswise.population._device import device_named
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.catalogue import Row, rows
 

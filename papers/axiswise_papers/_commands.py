@@ -31,7 +31,9 @@ def verify(
     ] = None,
     scale: Annotated[str, typer.Option(help="smoke (seconds), default, or paper (the published setting).")] = "default",
     out: Annotated[Path | None, typer.Option(help="Folder for the studies; runs/verify-SCALE if not given.")] = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="Where to train: cpu, cuda, …. Committed verdicts are of a CPU, where it can do it.")
+    ] = "cpu",
     workers: Annotated[
         int | None, typer.Option(help="Processes that share a study; one for each core if not given.")
     ] = None,

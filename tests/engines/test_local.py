@@ -76,6 +76,7 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
     (failure,) = about["failed"]["bad/cohort"]
     assert read_outcome(two / "bad/cohort").failures == [failure]
     assert "in forward" in failure["traceback"]
+    assert lines.pop(0) == "training on cpu"
     assert sorted(lines) == [
         "[1/4] bad/cohort: 4 members, 30 steps",
         "[2/4] good/short: 2 members, 30 steps",

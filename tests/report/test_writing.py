@@ -171,6 +171,22 @@ def test_everything_written_by_others_is_escaped(tmp_path: Path, row, write_run,
     assert page.words.count('<script>alert("1")</script> & $x^{$') >= 10
 
 
+def test_scores_of_collapsed_members_are_marked(tmp_path: Path, row, write_run):
+    rows = [
+        row("r", f"m{beta}{seed}", measure, value, seed=seed, hyperparameters={"beta": beta}, detail=detail)
+        for beta, active, value in ((1.0, 2, 0.5), (64.0, 0, 0.16))
+        for seed in range(2)
+        for measure, detail in (("mig", {"active_latents": active}), ("dto", {}))
+    ]
+    write_run(tmp_path, rows)
+    page = read(write_report(tmp_path)).words
+    assert "† with members that have no active latent (2 of 4): they have collapsed" in page
+    assert page.count("0.160†") == 2  # of either member
+    assert page.count("0.160 ± 0.000†") == 2  # in the table of settings, and where the lowest mean is named
+    write_run(tmp_path / "alive", [one for one in rows if one["detail"].get("active_latents") != 0])
+    assert "†" not in read(write_report(tmp_path / "alive")).words
+
+
 def test_torn_last_line_is_ignored_and_the_last_of_equal_rows_counts(tmp_path: Path, row, write_run):
     write_run(tmp_path, [row("r", "m", "mig", 0.111), row("r", "m", "mig", 0.777)])
     whole = write_report(tmp_path).read_bytes()

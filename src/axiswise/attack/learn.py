@@ -35,7 +35,8 @@ from axiswise.population._cohort import stacking_pays
 from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Trained
 from axiswise.population.loop import Finished, Loop
-from axiswise.population.train import device_named, fast_precision
+from axiswise.population.population import device_for
+from axiswise.population.train import fast_precision
 from axiswise.records import describe, read_tensors, write_tensors
 from axiswise.records._layout import CHANGE_FILE, LEARNING, LEARNING_FILE, LOCK, PARTIAL, POPULATION_FOLDER
 from axiswise.shapes import Int, Tensor
@@ -81,7 +82,7 @@ def learn(
         learning: How the change is learned.
         out: A folder. The change is stored there as ``change.safetensors``, and the unfinished state is saved every few
             seconds: the same call after an interruption resumes bit for bit. None stores nothing.
-        device: "cpu", "cuda", …; None is the dataset's device.
+        device: "cpu", "cuda", …; None is where dataset or population were moved to, else where members were trained.
         dtype: Floating-point type of weights and computation.
         precision: On CUDA, the type of products; None is "fp32", since small differences of losses count.
         progress: Receives how far it is, in steps.
@@ -107,7 +108,7 @@ def learn(
         True
     """
     check_attack(dataset, learning.epsilon)
-    dataset = dataset.to(device_named(device)) if device is not None else dataset
+    dataset = dataset.to(device_for(population, dataset.device, device))
     precision = fast_precision(precision, dtype, dataset.device)
     attacked = _attacked(population.to(dataset.device), choice)
     if learning.follow not in (None, "mixed", *range(attacked.model.latents)):

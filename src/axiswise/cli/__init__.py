@@ -127,7 +127,9 @@ def run(
         str, typer.Argument(help="Name of a study (`axiswise list` shows them), file.py:study or package.module:study.")
     ],
     out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/STUDY-SCALE if not given.")] = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
+    device: Annotated[
+        str | None, typer.Option(help="Where to train: cpu, cuda, …; the best there is if not given.")
+    ] = None,
     scale: Annotated[str, typer.Option(help="smoke (seconds), default, or paper (the published setting).")] = "default",
     precision: Annotated[str | None, typer.Option(help="Products on CUDA: fp32, bf16 (if networks convolve).")] = None,
     workers: Annotated[

@@ -35,7 +35,9 @@ def attack(
     objectives: Annotated[str, typer.Option(help="Names separated by commas; all six if not given.")] = "",
     apart: Annotated[float, typer.Option(help="By how much the scores of both kinds must differ.")] = 0.1,
     out: Annotated[Path | None, typer.Option(help="Folder for everything; runs/attack-DATASET if not given.")] = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
+    device: Annotated[
+        str | None, typer.Option(help="Where to train: cpu, cuda, …; the best there is if not given.")
+    ] = None,
     path: PathOption = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write the scores with their intervals here.")] = None,
     force: Force = False,
@@ -79,7 +81,8 @@ def attack(
         for score in SCORES
         for each in verdicts(folder / JUDGEMENT_FOLDER, score)
     ]
-    facts = {"dataset": dataset, "ε": f"{epsilon:g}", "steps": f"{budget:,}", "members": f"{seeds} each", "on": device}
+    facts = {"dataset": dataset, "ε": f"{epsilon:g}", "steps": f"{budget:,}", "members": f"{seeds} each"}
+    facts["on"] = found.population.trained[0].about["device"]
     written = attack_page(
         folder / ATTACK_FILE,
         title=f"An attack on {dataset}",

@@ -122,7 +122,8 @@ def _run(
             ended[path.stem] = read_about(path, MEMBER)["status"]
         except AxiswiseError as error:
             unread.append(str(error))
-    cohorts, begun, more = unfinished(folder, planned, ended)
+    cohorts, members, more = unfinished(folder, planned, ended)
+    begun = set[str]().union(*members)
     members = len(ended) + len(begun) if planned is None else len(planned)
     wanted = None if planned is None or measures is None else len(planned) * len(measures)
     rows = count_records(folder, planned, measures)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axiswise.cli._outputs import Force, check_output
+from axiswise.cli._outputs import Force, check_drawing, check_output
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # PyTorch is imported where something is computed
@@ -40,6 +40,7 @@ def theory(
     force: Force = False,
 ) -> None:
     """Solve the linear β-VAE exactly for every β, and draw its terms (Sikka et al. 2019, Figure 1)."""
+    check_drawing("The picture of the theory")
     import torch
 
     from axiswise.analytic import LinearGaussian

@@ -24,6 +24,7 @@ from axiswise.numerics import permutation, repeatable
 from axiswise.population import Population
 from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Group, Trained, settings_of
+from axiswise.population.population import device_for
 from axiswise.records import Record, address, locked, read_json, versions
 from axiswise.records._files import append_rows
 from axiswise.records._fingerprint import fingerprint
@@ -43,6 +44,7 @@ def evaluate(
     seed: int = 0,
     out: str | Path | None = None,
     store: bool = True,
+    device: str | torch.device | None = None,
 ) -> list[Record]:
     """Computes measures for every member and returns a record for each pair, ready for ``pandas.DataFrame``.
 
@@ -76,6 +78,8 @@ def evaluate(
             traversals) is stored in its ``arrays/``. None is the population's own folder, if it has one and the dataset
             is the one it was trained on, or another part of its split; what is measured elsewhere is not stored.
         store: Whether to store anything.
+        device: Where to compute: "cpu", "cuda", …. None is where dataset or population were moved to, else where the
+            members were trained. Models of your own stay where they are: name the device that they are on.
 
     Example:
         >>> from axiswise import data, models, objectives, scores
@@ -94,6 +98,8 @@ def evaluate(
     target = (_own_folder(population, dataset) if out is None else Path(out)) if store else None
     if target is not None:
         _check_home(population, target)
+    dataset = dataset.to(device_for(population, dataset.device, device))
+    population = population if population.trained[0].external else population.to(dataset.device)
     chosen = permutation(seed, "evaluation", len(dataset))[:points]
     settings = {"points": len(chosen), "points_seed": seed, "versions": versions(), "device": str(dataset.device)}
     found: list[tuple[int, int, Record]] = []

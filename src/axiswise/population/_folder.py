@@ -75,10 +75,23 @@ class RunFolder:
         """What all members share: "dataset", "dtype", the "code" of the dataset, and "validation" if there was any."""
         return read_json(self.path / RUN_FILE, RUN)
 
+    def begun_on(self, default: torch.device) -> str | None:
+        """The type of the device that the folder was begun on, None if it was not; earlier ones do not say it."""
+        path = self.path / RUN_FILE
+        return read_json(path, RUN).get("device", default.type) if path.exists() else None
+
     def open(
-        self, dataset: Mapping[str, Any], dtype: str, code: Code | None = None, validation: Json | None = None
+        self,
+        dataset: Mapping[str, Any],
+        dtype: str,
+        code: Code | None = None,
+        validation: Json | None = None,
+        *,
+        device: torch.device | None = None,
     ) -> None:
         """Makes the folder, or checks that its members are of the same dataset, type and validation.
+
+        The device of a new folder is noted: bits depend on it, and members that are added are trained there.
 
         Raises:
             AxiswiseError: If it contains something else.
@@ -90,6 +103,7 @@ class RunFolder:
                 )
             about = {"format": RUN, "dataset": dict(dataset), "dtype": dtype, "code": dict(code or {})}
             about |= {"validation": validation} if validation else {}
+            about |= {"device": device.type} if device else {}
             write_json(self.path / RUN_FILE, {**about, "versions": versions()})
         self.check(dataset, dtype, code, validation)
 

@@ -85,10 +85,10 @@ class CohortState:
 
 
 class Unfinished(NamedTuple):
-    """Unfinished cohorts, the addresses of their members, and what cannot be read."""
+    """Unfinished cohorts, the addresses of the members of each, and what cannot be read."""
 
     cohorts: tuple[CohortState, ...]
-    members: set[str]
+    members: tuple[set[str], ...]
     unread: list[str]
 
 
@@ -100,7 +100,7 @@ def finished(folder: Path, planned: Collection[str] | None) -> list[Path]:
 
 def unfinished(folder: Path, planned: Collection[str] | None, done: Collection[str]) -> Unfinished:
     """The cohorts whose state is saved, with their members that are planned, if a plan is known, and not done."""
-    cohorts, begun, unread = [], set(), []
+    cohorts, begun, unread = [], [], []
     for path in matching(cohort_file(folder, "*")):
         try:
             saved, about = path.stat().st_mtime, read_about(path, COHORT)
@@ -111,22 +111,26 @@ def unfinished(folder: Path, planned: Collection[str] | None, done: Collection[s
         own = {address(form) for form in about["members"]}.difference(done)
         own = own if planned is None else own.intersection(planned)
         if own:
-            begun |= own
+            begun.append(own)
             cohorts.append(CohortState(len(own), about["step"], about["members"][0]["steps"], saved))
-    return Unfinished(tuple(cohorts), begun, unread)
+    return Unfinished(tuple(cohorts), tuple(begun), unread)
 
 
-def steps_taken(folder: Path, steps: Mapping[str, int]) -> int:
-    """Steps that the members of a run have taken together, as far as they are stored.
+def work_done(folder: Path, work: Mapping[str, int]) -> int:
+    """The work that the members of a run have done together, as far as they are stored: steps, times what each costs.
 
     Arguments:
         folder: The run's folder.
-        steps: The steps of each planned member, by its address.
+        work: The work of all steps of each planned member, by its address.
 
     Example:
-        >>> steps_taken(Path("nowhere"), {"0" * 32: 100})
+        >>> work_done(Path("nowhere"), {"0" * 32: 100})
         0
     """
-    done = {path.stem for path in finished(folder, steps)}
-    cohorts = unfinished(folder, steps, done).cohorts
-    return sum(steps[member] for member in done) + sum(cohort.members * cohort.step for cohort in cohorts)
+    done = {path.stem for path in finished(folder, work)}
+    cohorts, members, _ = unfinished(folder, work, done)
+    begun = (
+        sum(work[member] for member in own) * cohort.step // max(1, cohort.steps)
+        for cohort, own in zip(cohorts, members, strict=True)
+    )
+    return sum(work[member] for member in done) + sum(begun)

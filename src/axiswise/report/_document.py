@@ -8,7 +8,7 @@ from urllib.parse import quote
 import numpy as np
 
 from axiswise.records import records_file
-from axiswise.report._folder import Run, Setting, Study
+from axiswise.report._folder import Member, Run, Setting, Study
 from axiswise.report._sections import (
     MISSING,
     Section,
@@ -27,6 +27,7 @@ from axiswise.report.html import Markup, Picture, element, figure, join, table, 
 from axiswise.statistics import mean_interval
 
 SHOWN = 1000  # rows of a table, at most
+COLLAPSED = "†"  # marks a score of members without an active latent
 NAMED = 24  # values of a setting, or members that diverged, that a sentence names
 SUMMARY_NOTE = (
     "Mean over members ± its 95 % Student t interval, which a single member does not have; (k of n) where only k of n "
@@ -141,6 +142,7 @@ def _section(section: Section, pictures: Sequence[Picture]) -> Markup:
         element("h3", "By setting"),
         _paragraph(SUMMARY_NOTE, "note"),
         _summary_table(section),
+        _paragraph(_collapsed_note(section), "note"),
         element(
             "details",
             element("summary", f"All {len(section.members)} members" if len(section.members) > 1 else "The member"),
@@ -169,10 +171,10 @@ def _setup(section: Section) -> str:
 
 def _findings(section: Section) -> Markup:
     """One sentence per leading measure: where its mean is highest and lowest, and whether the intervals overlap."""
-    groups = grouped(section.members, distinct(section.members))
+    parts = dict(grouped(section.members, distinct(section.members)))
     items = []
     for measure in [name for name in ("mig", "dto") if name in section.measures]:
-        values = {name: measured(part, measure) for name, part in groups}
+        values = {name: measured(part, measure) for name, part in parts.items()}
         means = {name: np.nanmean(part) for name, part in values.items() if np.isfinite(part).any()}
         if not means:
             continue
@@ -180,14 +182,14 @@ def _findings(section: Section) -> Markup:
         high, low = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
         name = element("b", label(measure))
         if len(means) == 1:
-            items.append(join(name, f": {_interval(values[high], scale)}."))
+            items.append(join(name, f": {_mean(parts[high], measure, scale)}."))
             continue
         items.append(
             join(
                 "Mean ",
                 name,
-                f" is highest at {high}, {_interval(values[high], scale)}, and lowest at {low}, ",
-                f"{_interval(values[low], scale)}; {_apart(values[high], values[low], scale)}.",
+                f" is highest at {high}, {_mean(parts[high], measure, scale)}, and lowest at {low}, ",
+                f"{_mean(parts[low], measure, scale)}; {_apart(values[high], values[low], scale)}.",
             )
         )
     return element("ul", *(element("li", item) for item in items), class_="findings") if items else Markup()
@@ -216,6 +218,22 @@ def _interval(values: np.ndarray, scale: float) -> str:
     return number(found.estimate, scale) + half + counted
 
 
+def _mean(members: Sequence[Member], measure: str, scale: float) -> str:
+    """Mean ± 95 % of a measure, with a mark if it is a score and members of these have no active latent."""
+    return _interval(measured(members, measure), scale) + _mark(members, measure)
+
+
+def _mark(members: Iterable[Member], measure: str) -> str:
+    return COLLAPSED if any(measure in member.collapsed for member in members) else ""
+
+
+def _collapsed_note(section: Section) -> str:
+    count = sum(bool(member.collapsed) for member in section.members)
+    who = f"members that have no active latent ({count} of {len(section.members)})"
+    words = f"{COLLAPSED} with {who}: they have collapsed, and their score means nothing, whatever its value."
+    return words if count else ""
+
+
 def _figures(pictures: Iterable[Picture]) -> Markup:
     return element("div", *(figure(picture) for picture in pictures), class_="figures")
 
@@ -227,7 +245,7 @@ def _summary_table(section: Section) -> Markup:
         [
             *(setting(members[0].settings[name]) for name in columns),
             setting(len(members)),
-            *(_interval(measured(members, name), scale) for name, scale in scales.items()),
+            *(_mean(members, name, scale) for name, scale in scales.items()),
         ]
         for _, members in evenly(groups, SHOWN)
     ]
@@ -249,7 +267,10 @@ def _member_table(section: Section) -> Markup:
             *(setting(member.settings[name]) for name in columns),
             setting(member.seed),
             member.status,
-            *(number(member.values.get(name, math.nan), scale) for name, scale in scales.items()),
+            *(
+                number(member.values.get(name, math.nan), scale) + _mark([member], name)
+                for name, scale in scales.items()
+            ),
         ]
         for member in evenly(section.members, SHOWN)
     ]

@@ -35,6 +35,7 @@ class Member:
         seed: Its seed.
         status: "trained", "stopped at step …" by a rule, or what went wrong.
         seconds: Time that it took to train; NaN if unknown.
+        collapsed: The scores that were measured with no latent active: their values mean nothing.
     """
 
     run: str
@@ -45,6 +46,7 @@ class Member:
     seed: Setting
     status: str
     seconds: float
+    collapsed: set[str]
 
 
 @dataclass(frozen=True)
@@ -164,12 +166,15 @@ def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iter
                 seed=plain(record.get("seed")),
                 status=intern(str(record.get("status") or "")),
                 seconds=finite(record.get("training_seconds")),
+                collapsed=set(),
             )
         measure, value = intern(record["measure"]), finite(record.get("value"))
         if math.isnan(value):
             member.reasons[measure] = intern(str(record.get("reason") or "the value is not a finite number"))
         else:
             member.values[measure] = value
+            if (record.get("detail") or {}).get("active_latents") == 0:
+                member.collapsed.add(measure)
         devices.add(record.get("device") or "")
         for package, version in (record.get("versions") or {}).items():
             versions.setdefault(package, set()).add(str(version))

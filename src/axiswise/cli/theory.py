@@ -84,6 +84,9 @@ def _matrix(path: Path | None, dimension: int | None, latents: int | None) -> "T
     import numpy as np
     import torch
 
+    from axiswise._columns import as_array
+    from axiswise.records._numpy_files import read_npy
+
     if path is None:
         rows, columns = (DIMENSION if dimension is None else dimension), (LATENTS if latents is None else latents)
         if not 1 <= columns <= rows:
@@ -95,11 +98,14 @@ def _matrix(path: Path | None, dimension: int | None, latents: int | None) -> "T
         )
     if path.suffix not in (".npy", ".csv"):
         raise AxiswiseError(f"--mixing must name a .npy or a .csv file. Got {path}.")
-    try:
-        read = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
-        matrix = torch.from_numpy(np.array(read, dtype=np.float64))
-    except (ValueError, EOFError) as error:
-        raise AxiswiseError(f"{path} is not a matrix of numbers ({error}).") from error
+    if path.suffix == ".npy":
+        read = as_array(read_npy(path), str(path))
+    else:
+        try:
+            read = np.loadtxt(path, delimiter=",", ndmin=2)
+        except ValueError as error:
+            raise AxiswiseError(f"{path} is not a matrix of numbers ({error}).") from error
+    matrix = torch.from_numpy(read.astype(np.float64))
     if matrix.ndim != 2:
         raise AxiswiseError(
             f"{path} must hold a matrix, a row for each observed value. Got shape {tuple(matrix.shape)}."

@@ -378,5 +378,7 @@ def test_npz_that_is_missing_or_damaged(tmp_path):
         npz(tmp_path / "mine.npz")
     with zipfile.ZipFile(tmp_path / "mine.npz", "w") as archive:
         archive.writestr("imgs.npy", b"no array")
-    with pytest.raises(AxiswiseError, match=r"`imgs` of .*mine.npz is not a whole array of numpy's \(the magic string is"):
+    with pytest.raises(
+        AxiswiseError, match=r"`imgs` of .*mine.npz is not a whole array of numpy's \(the magic string is"
+    ):
         npz(tmp_path / "mine.npz")

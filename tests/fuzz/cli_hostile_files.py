@@ -221,5 +221,3 @@ def write_bad(folder):
     (folder / "loop").symlink_to(folder / "loop")
     (folder / "link.npy").symlink_to(folder / "codes.npy")
     return [*bad, *folders, "loop", "link.npy"]
-
-

@@ -14,7 +14,6 @@ import re
 import resource
 import shlex
 import signal
-import subprocess
 import sys
 import typing
 import warnings
@@ -118,7 +117,9 @@ def commands(group=None, path=()):
     group = typer.main.get_command(app) if group is None else group
     found = {}
     for name, command in group.commands.items():
-        found |= commands(command, (*path, name)) if hasattr(command, "commands") else {" ".join((*path, name)): command}
+        found |= (
+            commands(command, (*path, name)) if hasattr(command, "commands") else {" ".join((*path, name)): command}
+        )
     return found
 
 
@@ -159,7 +160,9 @@ def line(name, command, draw):
             words += option(each, kinds.get(each.name), draw)
     if draw.random() < 0.08:
         place = draw.randrange(len(words) + 1)
-        words[place:place] = draw.choice([["--nonsense"], ["extra"], ["--"], ["--json"], ["-x"], ["--help"], ["--out", "--out"]])
+        words[place:place] = draw.choice(
+            [["--nonsense"], ["extra"], ["--"], ["--json"], ["-x"], ["--help"], ["--out", "--out"]]
+        )
     return [*name.split(), *words]
 
 
@@ -214,13 +217,15 @@ def fault(words, outcome):
     if code is None:
         return None
     if code == 0:
-        written = [words[place + 1] for place, word in enumerate(words[:-1]) if word == "--json" and "--help" not in words]
+        written = [
+            words[place + 1] for place, word in enumerate(words[:-1]) if word == "--json" and "--help" not in words
+        ]
         if errors or any(not Path(name).exists() for name in written):
             return "exit code 0, but it failed"
         return "something else on standard error" if rest else None
     if code == 2:
         return None if len(errors) == 1 and not rest else "exit code 2 without one line"
-    if code == 1 and (errors and "runs failed" in errors[0] or "lower verdict" in err):
+    if code == 1 and ((errors and "runs failed" in errors[0]) or "lower verdict" in err):
         return None
     return f"exit code {code}"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, final, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, final, get_args
 
 import numpy as np
 import torch
@@ -286,9 +286,18 @@ def load_change(path: str | Path) -> Change:
     return read_change(Path(path))[0]
 
 
+class ChangeForm(TypedDict):
+    """What the file of a change says of it."""
+
+    network: dict[str, Any]
+    name: str
+    epsilon: float
+    arguments: dict[str, Any]
+
+
 def read_change(path: Path) -> tuple[Change, dict[str, np.ndarray]]:
     """A stored change, and its history."""
-    arrays, about = read_tensors(path, CHANGE)
+    arrays, about = read_tensors(path, CHANGE, ChangeForm)
     pattern = restore(about["network"], {"Manipulation": _restored})
     tensors = {
         name.removeprefix("tensors/"): torch.from_numpy(array)

@@ -20,7 +20,7 @@ from axiswise import __version__
 from axiswise.cli import data, theory
 from axiswise.cli._failures import failure
 from axiswise.cli._interruption import interrupted
-from axiswise.cli._outputs import Force, check_drawing, check_output
+from axiswise.cli._outputs import LAST_SEED, Force, check_drawing, check_output
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
 from axiswise.cli.export import export
@@ -138,7 +138,10 @@ def run(
         bool, typer.Option("--retrain", help="Train again what is damaged or was made by other code.")
     ] = False,
     seeds_from: Annotated[
-        int, typer.Option(min=0, help="Repeat the study with other seeds: this is added to every training seed.")
+        int,
+        typer.Option(
+            min=0, max=LAST_SEED, help="Repeat the study with other seeds: this is added to every training seed."
+        ),
     ] = 0,
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""

@@ -1,4 +1,4 @@
-"""Files that a command writes: never over what it reads, and over what is there only if asked to."""
+"""What several commands take: seeds, and files to write, never over what is read and over others only if asked to."""
 
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -9,6 +9,7 @@ import typer
 
 from axiswise.errors import AxiswiseError
 
+LAST_SEED = 2**63 - 1
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
 
 

@@ -100,7 +100,9 @@ def _parquet(path: Path, key: str | None) -> Table:
         import pyarrow.parquet
 
         about = pyarrow.parquet.read_metadata(path)
-        check_fits(2 * DOUBLE * about.num_rows * about.num_columns, str(path))  # a file of few bytes may claim any number
+        check_fits(
+            2 * DOUBLE * about.num_rows * about.num_columns, str(path)
+        )  # a file of few bytes may claim any number
         frame = pandas.read_parquet(path)
     except ImportError as error:
         raise AxiswiseError(f"{path} needs pyarrow to be read. Install it: pip install 'axiswise[parquet]'.") from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from axiswise.cli._outputs import Force, check_output
+from axiswise.cli._outputs import LAST_SEED, Force, check_output
 from axiswise.cli._tables import read_table
 from axiswise.errors import AxiswiseError
 
@@ -30,8 +30,8 @@ def explain(
         str | None, typer.Option(help="bernoulli, or gaussian:SCALE (gaussian:0.1); guessed if not given.")
     ] = None,
     beta: Annotated[str, typer.Option(help="Weight of the divergence in training, or unknown.")] = "1",
-    points: Annotated[int, typer.Option(help="How many observations to use at most.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Decides which, and all other random draws.")] = 0,
+    points: Annotated[int, typer.Option(min=2, help="How many observations to use at most.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, max=LAST_SEED, help="Decides which, and all other random draws.")] = 0,
     out: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
     force: Force = False,
 ) -> None:
@@ -70,16 +70,16 @@ def explain(
 
 def _load_model(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Imports and calls the function, and takes encoder and decoder from what it returns."""
-    from axiswise.studies import load_object
+    from axiswise.studies import describe_error, load_object
 
     found = load_object(name)
     if not callable(found):
         raise AxiswiseError(f"Expected {name} to be a function without arguments. Got {type(found).__name__}.")
     try:
         model = found()
-    except Exception as error:  # a user's function may raise anything
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise AxiswiseError(
-            f"Expected {name}() to return a model. Got {type(error).__name__}: {error}. It is called without arguments."
+            f"Expected {name}() to return a model. Got {describe_error(error)}. It is called without arguments."
         ) from error
     if isinstance(model, tuple | list) and len(model) == 2 and all(map(callable, model)):
         return model[0], model[1]
@@ -109,7 +109,6 @@ def _contents(text: str) -> Any:
 
 
 def _safetensors(text: str) -> np.ndarray:
-    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     before, _, key = text.rpartition(".safetensors")
@@ -118,7 +117,7 @@ def _safetensors(text: str) -> np.ndarray:
         raise AxiswiseError(f"Expected a file at {path}. There is {'a folder' if path.is_dir() else 'none'}.")
     try:
         tensors = load_file(path)
-    except (SafetensorError, KeyError, OSError) as error:
+    except Exception as error:  # numpy lacks some of the types that a file may claim
         raise AxiswiseError(f"{path} cannot be read as safetensors of numbers ({error}).") from error
     if key not in tensors and (key or len(tensors) != 1):
         known = ", ".join(sorted(tensors))

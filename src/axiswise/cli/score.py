@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from axiswise.cli._outputs import Force, check_output
+from axiswise.cli._outputs import LAST_SEED, Force, check_output
 from axiswise.cli._tables import Table, read_table
 from axiswise.errors import AxiswiseError
 
@@ -87,7 +87,7 @@ def score(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values instead of refusing them.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Decides what is drawn or held out.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LAST_SEED, help="Decides what is drawn or held out.")] = 0,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write numbers and details to this file, too.")
     ] = None,

@@ -19,6 +19,7 @@ POINTS = 200
 REFINED = 201  # points between the neighbours of an extreme
 DIMENSION, LATENTS = 128, 2  # of Figure 1
 WIDE = 110  # characters of the printed table, whatever the terminal's width
+COPIES = 8  # of a covariance and of decoders, while they are decomposed
 ROWS_OFF = 6  # rows of the printed table for latents that are switched off
 
 
@@ -44,6 +45,7 @@ def theory(
 
     from axiswise.analytic import LinearGaussian
     from axiswise.records import versions, write_bytes, write_json
+    from axiswise.records._numpy_files import DOUBLE, check_fits
     from axiswise.report.figures.theory import theory_curves
 
     for written in (out / "theory.png", out / "theory.csv", json_file):
@@ -51,6 +53,7 @@ def theory(
     model = LinearGaussian(_matrix(mixing, dimension, latents), noise)
     off = _off(model)
     values = _values(betas, float(off.max()))
+    check_fits(COPIES * DOUBLE * len(values) * model.mixing.numel(), f"{len(values):,} values of --betas")
     began = time.perf_counter()
     _, found = _solved(model, values)
     seconds = time.perf_counter() - began
@@ -85,12 +88,13 @@ def _matrix(path: Path | None, dimension: int | None, latents: int | None) -> "T
     import torch
 
     from axiswise._columns import as_array
-    from axiswise.records._numpy_files import read_npy
+    from axiswise.records._numpy_files import DOUBLE, check_fits, read_npy
 
     if path is None:
         rows, columns = (DIMENSION if dimension is None else dimension), (LATENTS if latents is None else latents)
         if not 1 <= columns <= rows:
             raise AxiswiseError(f"--latents must lie between 1 and --dimension, {rows}. Got {columns}.")
+        check_fits(COPIES * DOUBLE * rows * rows, f"--dimension {rows}")
         return 0.5 + 0.5 * torch.eye(rows, columns, dtype=torch.float64)
     if dimension is not None or latents is not None:
         raise AxiswiseError(
@@ -117,6 +121,8 @@ def _values(text: str | None, last: float) -> "Tensor":
     """The values of β; by default from 0.1 to well past where the last latent is off."""
     import torch
 
+    from axiswise.records._numpy_files import DOUBLE, check_fits
+
     def number(part: str) -> float:
         try:
             value = float(part)
@@ -133,6 +139,7 @@ def _values(text: str | None, last: float) -> "Tensor":
         if len(parts) != 3 or not parts[2].isdigit() or int(parts[2]) < 2:
             raise AxiswiseError(f"--betas must be LOW:HIGH:COUNT, with a COUNT of at least 2. Got {text!r}.")
         low, high, count = number(parts[0]), number(parts[1]), int(parts[2])
+        check_fits(COPIES * DOUBLE * count, f"--betas {text}")
     else:
         chosen = sorted({number(part) for part in text.split(",")})
         return torch.tensor(chosen, dtype=torch.float64)

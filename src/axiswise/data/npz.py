@@ -66,4 +66,3 @@ def _pixels(values: np.ndarray, path: Path, key: str, listed: str) -> np.ndarray
             f"{values.max()}; save it as np.uint8, or divided by its largest value."
         )
     return values
-

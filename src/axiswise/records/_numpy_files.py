@@ -95,9 +95,7 @@ class Npz:
         except Exception as error:  # zipfile raises anything for bytes that nobody wrote
             raise AxiswiseError(f"{path} is truncated or not an .npz file ({_why(error)}). Restore it.") from error
         self.contents: Mapping[str, Header | str] = {
-            name.removesuffix(".npy"): self._header(name)
-            for name in self._archive.namelist()
-            if name.endswith(".npy")
+            name.removesuffix(".npy"): self._header(name) for name in self._archive.namelist() if name.endswith(".npy")
         }
         """What there is by key: type and shape, or why that cannot be read."""
 

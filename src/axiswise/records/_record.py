@@ -10,6 +10,7 @@ import numpy as np
 
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import read_json, read_rows, replacing, row_line
+from axiswise.records._forms import RunForm, misfit
 from axiswise.records._identity import address
 from axiswise.records._layout import RECORDS_FILE, RUN, RUN_FILE, records_file, records_files
 
@@ -175,7 +176,7 @@ def _last_records(path: Path) -> Iterator[Record]:
 def _pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Member and measure of every row, each of a member that was trained on the run's dataset."""
     run = path.parent / RUN_FILE
-    trained_on = address(read_json(run, RUN).get("dataset")) if run.is_file() else None
+    trained_on = address(read_json(run, RUN, RunForm).get("dataset")) if run.is_file() else None
     for row in read_rows(path):
         member, measure = row.get("member"), row.get("measure")
         if not (isinstance(member, str) and isinstance(measure, str)):
@@ -188,6 +189,12 @@ def _pairs(path: Path) -> Iterator[tuple[str, str]]:
                 f"Expected rows of {path} to have the fields of a record. Got {', '.join(map(repr, sorted(unknown)))}: "
                 "the row is damaged, or of a later version. Remove it, or measure the run again."
             )
+        for field, value in row.items():
+            if wrong := misfit(value, Record.__annotations__[field], field):
+                raise AxiswiseError(
+                    f"Expected rows of {path} to hold what a record does. Got {measure} of member {member}: {wrong}. "
+                    "Remove it, or measure the run again."
+                )
         if trained_on and row.get("trained_on") not in (None, trained_on):
             raise AxiswiseError(
                 f"Expected rows of {path} to be of members that were trained on the dataset of {run}. Got {measure} of "

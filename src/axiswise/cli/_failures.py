@@ -18,14 +18,14 @@ OURS = ("axiswise", "axiswise_papers", "axiswise_benchmarks")
 
 
 def failure(error: BaseException) -> tuple[str, int]:
-    """The line and the exit code of a command that an error ended.
+    r"""The line and the exit code of a command that an error ended.
 
     A mistake of the user's is told by its message alone: :class:`AxiswiseError`, a file that the system refuses, an
     option that does not exist. All else was not foreseen, so that its traceback goes to a log. If it was raised by code
     of the user's, or beneath it, it is the user's too; if not, it is a fault of axiswise.
 
     Example:
-        >>> failure(AxiswiseError("`beta` must be positive.\\nGot -1."))
+        >>> failure(AxiswiseError("`beta` must be positive.\nGot -1."))
         ('`beta` must be positive. Got -1.', 2)
     """
     if isinstance(error, StudyIncomplete):

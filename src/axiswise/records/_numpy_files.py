@@ -177,8 +177,8 @@ def check_fits(size: int, what: str) -> None:
     free = free_memory()
     if free is not None and size > free:
         raise AxiswiseError(
-            f"{what} needs {size / 1e9:,.1f} GB of memory. Got {free / 1e9:,.1f} GB that are free. Read it in parts, or "
-            "on a larger machine."
+            f"{what} needs {size / 1e9:,.1f} GB of memory. Got {free / 1e9:,.1f} GB that are free. Read it in parts, "
+            "or on a larger machine."
         )
 
 

@@ -416,7 +416,7 @@ def test_forged_files_are_refused_by_name_and_nothing_in_them_is_executed(good, 
             taken += 1
         except AxiswiseError as error:
             refused += 1
-            if not any(known in str(error) for known in (moved.name, str(moved.parent), str(place))):
+            if not any(known in str(error) for known in (moved.name, str(moved.parent), str(tmp_path))):
                 wrong.append(f"{number} {name}: not named: {error}")
         except Exception as error:
             told = "".join(traceback.format_exception(error))[-1800:]

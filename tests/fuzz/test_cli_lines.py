@@ -48,7 +48,7 @@ WORDS = [
     *("no_text:x", "good:missing", "good:pair", "good:study", "bad.py:fail", "leaves.py:x", "/nowhere.py:x", ".py:x"),
     *("bad:study_of_leaving", "bad:study_of_failing", "bad:measure_of_leaving", "bad:measure_of_failing"),
     *("bad:no_runs", "bad:text", "bad:named_badly", "bad:encoder_leaves", "bad:encoder_fails", "bad:decoder_leaves"),
-    *("bad:decoder_fails", "bad:decoder_endless", "bad:nothing", "bad:words", "bad:nan", "json.tool:main"),
+    *("bad:decoder_fails", "bad:decoder_endless", "bad:nothing", "bad:words", "bad:nan", "interrupts:call"),
     *("mig", "MIG,dci", "mig,", ",", "beta_vae", "udr", "discrete", "continuous,circular", "shape", "f0,f1", "f9"),
     *("smoke", "paper", "quickstart", "quickstart.x", "sikka.prop4", "cpu", "cuda", "cuda:99", "meta", "mps", "cpu:-1"),
     *("fp32", "bf16", "onnx", "torch-export", "state-dict", "bernoulli", "gaussian", "gaussian:nan", "gaussian:1e308"),
@@ -58,7 +58,7 @@ WORDS = [
     *("codes.npy", "factors.npy", "codes.csv", "factors.csv", "factors.tsv", "factors.parquet", "x.safetensors"),
 ]
 PATHS = [
-    *("", ".", "..", "new", "new.json", "new/deep/er", "codes.npy", "run", "run/run.json", "good.py", "pictures", "~x"),
+    *("", ".", "new", "new.json", "new/deep/er", "codes.npy", "run", "run/run.json", "good.py", "pictures", "~x"),
     *("/dev/null", "/dev/full", "/proc/self/mem", "/proc/1/x", "/nowhere/x", "codes.npy/x", "loop", "loop/x", "-"),
     *("x" * 300, "\n", "\x1b[31m", "\udce9", "😀.json", "new.png", "new.html", "images.npz", "mixing.npy", "link.npy"),
     *("--json", "file:///etc/passwd", "https://example.invalid/x.npy", "a\\b", "con", "nul:", "two.npz:codes"),
@@ -77,17 +77,18 @@ GOOD = {
     "verify": ["sikka.prop4", "--scale", "smoke", "--results", "new"],
     "gallery": ["odd_results"],
 }
+INTERRUPTED = 130
 LOG = re.compile(r"Its traceback is in (.+)$")
 
 
-class Endless(BaseException):
-    """The time of a line is over."""
+class Endless(KeyboardInterrupt):
+    """The time of a line is over: it is interrupted, as by Ctrl-C."""
 
 
 class Outcome(NamedTuple):
-    """What a line did; a code of None means that it was still working when its time was over."""
+    """What a line did; the code is INTERRUPTED if it was still working when its time was over."""
 
-    code: int | None
+    code: int | str
     out: str
     err: str
 
@@ -183,8 +184,8 @@ def limits():
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, hard))
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: others may use the machine, too
-    signal.setitimer(signal.ITIMER_REAL, 60 * SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS, SECONDS)  # of the processor: others may use the machine, too
+    signal.setitimer(signal.ITIMER_REAL, 60 * SECONDS, SECONDS)
     try:
         yield
     finally:
@@ -199,7 +200,6 @@ def called(words, encoding="utf-8", limited=limits):
     """Calls the program's `main` with these words, as the shell would."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True) for _ in range(2)]
     before = sys.argv, sys.stdout, sys.stderr, list(sys.path)
-    code = None
     try:
         sys.argv, sys.stdout, sys.stderr = ["axiswise", *words], *streams
         with warnings.catch_warnings(), limited():
@@ -208,7 +208,7 @@ def called(words, encoding="utf-8", limited=limits):
     except SystemExit as ended:
         code = 0 if ended.code is None else ended.code
     except Endless:
-        pass
+        code = INTERRUPTED
     except BaseException as escaped:  # what python would print a traceback of
         code = f"{type(escaped).__name__}: {escaped}"
     finally:
@@ -219,12 +219,15 @@ def called(words, encoding="utf-8", limited=limits):
 def fault(words, outcome):
     """What is wrong with how a line ended; None if nothing is."""
     code, out, err = outcome
-    errors = [each for each in err.splitlines() if each.startswith("axiswise: ") and "is left out" not in each]
-    rest = [each for each in err.splitlines() if each not in errors and "is left out" not in each]
+    lines = [
+        each for each in err.splitlines() if not re.match("axiswise: warning: |axiswise: The .* is left out", each)
+    ]
+    errors = [each for each in lines if each.startswith("axiswise: ")]
+    rest = [each for each in lines if each not in errors]
+    if code == INTERRUPTED:
+        return None
     if "Traceback (most recent call last)" in out + err:
         return "a traceback was printed"
-    if code is None:
-        return None
     if code == 0:
         written = [file for word, file in itertools.pairwise(words) if word == "--json" and "--help" not in words]
         if errors or any(not Path(name).exists() for name in written):

@@ -298,14 +298,17 @@ class ChangeForm(TypedDict):
 def read_change(path: Path) -> tuple[Change, dict[str, np.ndarray]]:
     """A stored change, and its history."""
     arrays, about = read_tensors(path, CHANGE, ChangeForm)
-    pattern = restore(about["network"], {"Manipulation": _restored})
+    try:
+        pattern = restore(about["network"], {"Manipulation": _restored})
+        shapes = {name: tuple(parameter.shape) for name, parameter in _template(pattern).named_parameters()}
+        shapes |= {"low": (pattern.factors,), "span": (pattern.factors,)}
+    except Exception as error:  # a network that was forged may be of anything
+        raise AxiswiseError(f"{path} describes no network of a change ({error}). Learn the change again.") from error
     tensors = {
         name.removeprefix("tensors/"): torch.from_numpy(array)
         for name, array in arrays.items()
         if name.startswith("tensors/")
     }
-    shapes = {name: tuple(parameter.shape) for name, parameter in _template(pattern).named_parameters()}
-    shapes |= {"low": (pattern.factors,), "span": (pattern.factors,)}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if found != shapes:
         unlike = next(name for name in {**shapes, **found} if shapes.get(name) != found.get(name))

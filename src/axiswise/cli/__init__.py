@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 import sys
+import warnings
 from importlib.metadata import EntryPoint, entry_points
 from io import TextIOWrapper
 from pathlib import Path
@@ -18,7 +19,7 @@ from rich.console import Console
 
 from axiswise import __version__
 from axiswise.cli import data, theory
-from axiswise.cli._failures import failure
+from axiswise.cli._failures import failure, one_line
 from axiswise.cli._interruption import interrupted
 from axiswise.cli._outputs import LAST_SEED, Force, check_drawing, check_output
 from axiswise.cli.attack import attack
@@ -203,6 +204,10 @@ def _write_report(folder: Path) -> None:
 _add_installed()
 
 
+def _show_warning(message: Warning | str, *where: Any) -> None:
+    typer.echo(f"axiswise: warning: {one_line(str(message))}", err=True)
+
+
 def main() -> None:
     """Runs the program. Whatever goes wrong is one line on standard error and an exit code, never a traceback.
 
@@ -212,10 +217,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # a terminal may not have β, and a path may be no text at all
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    warnings.showwarning = _show_warning
     try:
         # Then click neither prints nor exits, and any SystemExit is somebody else's.
         code = app(prog_name="axiswise", standalone_mode=False)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # code of a user's may raise anything
+        if isinstance(error, KeyboardInterrupt):
+            raise
         if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
             raise  # typer's, for a reader such as `head`, which has seen enough
         line, code = failure(error)

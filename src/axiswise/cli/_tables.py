@@ -37,9 +37,14 @@ def read_table(text: str) -> Table:
     readers = {".npy": _npy, ".npz": _npz, ".csv": _csv, ".tsv": _csv, ".parquet": _parquet}
     if path.suffix.lower() not in readers:
         raise AxiswiseError(f"Expected a file that ends in {', '.join(readers)}. Got {text}.")
+    check_file(path)
+    return readers[path.suffix.lower()](path, key)
+
+
+def check_file(path: Path) -> None:
+    """Raises if there is no file of that name."""
     if not path.is_file():
         raise AxiswiseError(f"Expected a file at {path}. There is {'a folder' if path.is_dir() else 'none'}.")
-    return readers[path.suffix.lower()](path, key)
 
 
 def _key(text: str) -> tuple[str, str | None]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from axiswise.cli._outputs import LAST_SEED, Force, check_output
-from axiswise.cli._tables import read_table
+from axiswise.cli._outputs import LAST_SEED, SMALLEST, Force, check_output
+from axiswise.cli._tables import check_file, read_table
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # this would import PyTorch
@@ -113,8 +113,7 @@ def _safetensors(text: str) -> np.ndarray:
 
     before, _, key = text.rpartition(".safetensors")
     path, key = Path(f"{before}.safetensors").expanduser(), key.removeprefix(":")
-    if not path.is_file():
-        raise AxiswiseError(f"Expected a file at {path}. There is {'a folder' if path.is_dir() else 'none'}.")
+    check_file(path)
     try:
         tensors = load_file(path)
     except Exception as error:  # numpy lacks some of the types that a file may claim
@@ -142,7 +141,9 @@ def _weight(text: str) -> float | None:
     if text == "unknown":
         return None
     if (weight := _number(text)) is None:
-        raise AxiswiseError(f"--beta must be a positive number, or unknown. Got {text!r}.")
+        raise AxiswiseError(
+            f"--beta must be a positive number, or unknown, and at most {1 / SMALLEST:g}. Got {text!r}."
+        )
     return weight
 
 
@@ -151,7 +152,7 @@ def _number(text: str) -> float | None:
         found = float(text)
     except ValueError:
         return None
-    return found if 0.0 < found < float("inf") else None
+    return found if SMALLEST <= found <= 1 / SMALLEST else None
 
 
 def _drawing() -> Callable[..., Path]:

@@ -3,12 +3,14 @@
 import shlex
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axiswise.cli._outputs import Force, check_output
+from axiswise.cli._outputs import SMALLEST, Force, check_output
+from axiswise.cli._tables import check_file
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # PyTorch is imported where something is computed
@@ -50,6 +52,8 @@ def theory(
 
     for written in (out / "theory.png", out / "theory.csv", json_file):
         check_output(written, force=force, inputs=[mixing])
+    if not SMALLEST <= noise <= 1 / SMALLEST:
+        raise AxiswiseError(f"--noise must lie between {SMALLEST:g} and {1 / SMALLEST:g}. Got {noise:g}.")
     model = LinearGaussian(_matrix(mixing, dimension, latents), noise)
     off = _off(model)
     values = _values(betas, float(off.max()))
@@ -102,11 +106,14 @@ def _matrix(path: Path | None, dimension: int | None, latents: int | None) -> "T
         )
     if path.suffix not in (".npy", ".csv"):
         raise AxiswiseError(f"--mixing must name a .npy or a .csv file. Got {path}.")
+    check_file(path)
     if path.suffix == ".npy":
         read = as_array(read_npy(path), str(path))
     else:
         try:
-            read = np.loadtxt(path, delimiter=",", ndmin=2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a file without any, which the next check refuses
+                read = np.loadtxt(path, delimiter=",", ndmin=2)
         except ValueError as error:
             raise AxiswiseError(f"{path} is not a matrix of numbers ({error}).") from error
     matrix = torch.from_numpy(read.astype(np.float64))
@@ -128,8 +135,11 @@ def _values(text: str | None, last: float) -> "Tensor":
             value = float(part)
         except ValueError:
             value = float("nan")
-        if not 0 < value < float("inf"):
-            raise AxiswiseError(f"--betas must be positive numbers, as in 0.5,1,2 or 0.1:100:200. Got {part!r}.")
+        if not SMALLEST <= value <= 1 / SMALLEST:
+            raise AxiswiseError(
+                f"--betas must be positive numbers, as in 0.5,1,2 or 0.1:100:200, from {SMALLEST:g} to "
+                f"{1 / SMALLEST:g}. Got {part!r}."
+            )
         return value
 
     if text is None:

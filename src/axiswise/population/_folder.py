@@ -337,8 +337,14 @@ class RunFolder:
         """A stored cohort. Of its members, those that are not known are like those that are."""
         names = catalogue(own_parts(known.values()))
         stored = ((known.get(address(member)), member) for member in form["members"])
-        restored = (own or restore(member, names) for own, member in stored)
-        return Cohort(tuple(restored), form["threads"], form.get("precision"))
+        try:
+            restored = tuple(own or restore(member, names) for own, member in stored)
+            for member in restored:
+                if member.address not in known:
+                    _built(member)
+        except Exception as error:  # a plan that was forged may be of anything
+            raise AxiswiseError(f"{self.path / PLAN_FILE} plans members that nobody can train: {error}") from error
+        return Cohort(restored, form["threads"], form.get("precision"))
 
     @property
     def _shared(self) -> Json:

@@ -30,6 +30,7 @@ DIGEST = "sha256"  # the field that a digest is stored in
 SHORT = 16  # digits of the digest of a line
 REMAKE = "Delete it to have it made again."
 RESTORE = "Restore it, or choose another folder."
+DIGITS = 20  # of a whole number, with its sign
 DEEPEST = 64  # lists and objects within each other, in any file
 LONGEST_LINE = 1 << 26  # bytes of a row: a compressed file may unpack to a line of any length
 BLOCK = 1 << 16  # bytes that are searched at a time for the end of the last whole line
@@ -108,13 +109,19 @@ def _parsed(contents: bytes) -> tuple[Any, str]:
         ValueError: If it is not JSON of finite numbers, whole characters and a few levels.
     """
     try:
-        value = json.loads(contents)
+        value = json.loads(contents, parse_int=_whole_number)
         if contents.count(b"[") + contents.count(b"{") > DEEPEST and _is_deep(value):
             raise ValueError("its brackets are nested too deeply")
         found = {name: entry for name, entry in value.items() if name != DIGEST} if isinstance(value, dict) else {}
         return value, _digest_of_json(found)
     except RecursionError as error:
         raise ValueError("its brackets are nested too deeply") from error
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > DIGITS:
+        raise ValueError(f"it has a whole number of {len(text)} digits")
+    return int(text)
 
 
 def _is_deep(value: Any) -> bool:

@@ -101,8 +101,9 @@ def read_folder(folder: Path) -> Study:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: Expected a run or study folder (with run.json or study.json). Got /nowhere, ...
     """
-    header, name = read_study_header(folder), folder.resolve().name
+    header, name = read_study_header(folder), ""
     if header:
+        name = folder.resolve().name
         runs = tuple(_listed_run(folder / run, run) for run in header.get("runs", ()))
     else:
         header = read_run(folder)

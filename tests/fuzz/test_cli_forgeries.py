@@ -396,7 +396,7 @@ def test_forged_files_are_refused_by_name_and_nothing_in_them_is_executed(good, 
         path = next(place.glob(name))
         whole = path.read_bytes()
         made = forged(name, path, whole, draw, contents)
-        linked = draw.random() < 0.02
+        linked = draw.random() < 0.02 and "unfinished" not in name  # which is copied before it is read
         moved = path
         if linked:
             path.unlink()
@@ -432,8 +432,6 @@ def test_forged_files_are_refused_by_name_and_nothing_in_them_is_executed(good, 
             wrong.append(f"{number} {name}: executed, or wrote {outside}")
             break
     with capsys.disabled():
-        print(
-            f"\npart {part}: {refused + taken} forged files judged: {refused} refused, {taken} taken, {len(wrong)} wrong"
-        )
+        print(f"\npart {part}: {CALLS // PARTS} forged files, {refused} refused, {taken} taken, {len(wrong)} wrong")
     assert not wrong, "\n\n".join(wrong)
     assert refused > taken

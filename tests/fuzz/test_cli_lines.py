@@ -30,7 +30,7 @@ from axiswise.cli import app, main
 CALLS = int(os.environ.get("AXISWISE_FUZZ_CALLS", "400"))
 SEED = os.environ.get("AXISWISE_FUZZ_SEED", "0")
 PARTS = 4  # tests that share the lines
-SECONDS = 2.0  # after which a line counts as one that was taken: it is training
+SECONDS = 1.0  # after which a line counts as one that was taken: it is training
 ROOM = 8 << 30  # bytes that a line may take besides what the process has: a bomb must not get them
 HEAVY = ("attack", "bench", "verify")  # these compute for long, so that fewer lines are of them
 
@@ -59,7 +59,7 @@ WORDS = [
 ]
 PATHS = [
     *("", ".", "new", "new.json", "new/deep/er", "codes.npy", "run", "run/run.json", "good.py", "pictures", "~x"),
-    *("/dev/null", "/dev/full", "/proc/self/mem", "/proc/1/x", "/nowhere/x", "codes.npy/x", "loop", "loop/x", "-"),
+    *("/dev/null", "/dev/full", "/proc/self/mem", "/proc/1/x", "/proc/nowhere/x", "codes.npy/x", "loop", "loop/x", "-"),
     *("x" * 300, "\n", "\x1b[31m", "\udce9", "😀.json", "new.png", "new.html", "images.npz", "mixing.npy", "link.npy"),
     *("--json", "file:///etc/passwd", "https://example.invalid/x.npy", "a\\b", "con", "nul:", "two.npz:codes"),
 ]

@@ -214,7 +214,7 @@ class RunFolder:
                 if described is None:
                     if missing := [*dict.fromkeys(missing_parts(about["member"], names))]:
                         raise MissingParts(missing)
-                    described = restore(about["member"], names)
+                    described = _restored(path, about["member"], names)
                 weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
                 self._check_run(path, about["about"])
                 if not changed:
@@ -395,6 +395,16 @@ def _check_code(path: Path, about: Mapping[str, Any], code: Code) -> None:
         )
     if changed:
         raise OtherCode(f"{path} was made with other code: {'; '.join(changed)}.")
+
+
+def _restored(path: Path, form: Json, names: Mapping[str, Any]) -> Member:
+    """The member that a file describes."""
+    try:
+        return restore(form, names)
+    except MissingParts:
+        raise
+    except AxiswiseError as error:
+        raise AxiswiseError(f"{path} describes no member: {error}") from error
 
 
 def _built(member: Member) -> dict[str, tuple[int, ...]]:

@@ -4,11 +4,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
 from axiswise.errors import AxiswiseError
 from axiswise.records import read_arrays
+from axiswise.records._layout import arrays_file
 from axiswise.report import figures
 from axiswise.report._folder import Member, finite
 from axiswise.report._sections import (
@@ -298,8 +300,8 @@ def _check_shapes(right: bool, member: Member, name: str) -> None:
     """Raises if stored arrays of a member do not have the axes that a picture needs."""
     if not right:
         raise AxiswiseError(
-            f"arrays/{name}.safetensors of run {member.run} has other shapes for member {member.address} than axiswise "
-            "writes. Measure the run again, which makes them."
+            f"{arrays_file(Path(member.run), name)} has other shapes for member {member.address} than axiswise writes. "
+            "Measure the run again, which makes them."
         )
 
 

@@ -18,6 +18,7 @@ def call(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("warnings.showwarning", None)
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "own_doors", raising=False)
     np.save("codes.npy", np.zeros((9, 3)))
     (tmp_path / "own_doors.py").write_text(
         "import sys\ndef leave(): sys.exit(0)\ndef decode(z): raise KeyError('two\\nlines')\n"
@@ -75,7 +76,7 @@ def test_a_fault_of_ours_is_exit_code_1_with_a_log(call, monkeypatch):
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, monkeypatch, call):
-    monkeypatch.setattr(_numpy_files, "free_memory", lambda: 1000)
+    monkeypatch.setattr(_numpy_files, "free_memory", lambda: 100)
     code, err = call("score", "codes.npy", "codes.npy")
     assert code == 2
     assert re.match(r"axiswise: codes.npy needs 0.0 GB of memory. Got 0.0 GB that are free", err)

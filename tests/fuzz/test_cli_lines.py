@@ -16,6 +16,7 @@ import re
 import resource
 import shlex
 import signal
+import subprocess
 import sys
 import typing
 import warnings
@@ -267,6 +268,29 @@ def test_hostile_lines_end_in_one_line_and_the_right_code(folder, monkeypatch, p
         print(f"\npart {part}: {CALLS // PARTS} lines, by exit code {counts}; {len(wrong)} wrong")
     assert not wrong, "\n\n".join(wrong)
     assert counts[0] > 0 < counts[2]  # lines of both kinds were drawn
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["explain", "sys:exit", "--data", "codes.npy"], 2),
+        (["score", "huge.npy", "bomb.npz"], 2),
+        (["status", "deep_study"], 2),
+        (["explain", "bad:decoder_fails", "--data", "codes.npy", "--points", "4"], 2),
+        (["theory", "--dimension", "3", "--out", b"caf\xe9"], 0),  # a name that is no text, and a terminal without β
+    ],
+)
+def test_the_same_of_real_processes(folder, tmp_path, words, code):
+    done = subprocess.run(
+        [sys.executable, "-m", "axiswise", *words],
+        capture_output=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == code, done
+    assert b"Traceback" not in done.stdout + done.stderr
+    assert done.stderr.count(b"\n") == (1 if code else 0)
 
 
 def refuse(*arguments):

@@ -185,6 +185,21 @@ def misfit(value: Any, kind: Any, name: str = "it") -> str | None:
     return None if fits else f"`{name}` must be {_words(kind)}. Got {value!r:.60}"
 
 
+def plain_types(kind: Any) -> frozenset[type]:
+    """The types whose values fit as they are, without a look into them: a quick check of many rows.
+
+    Example:
+        >>> sorted(each.__name__ for each in plain_types(float | None)), plain_types(dict[str, str])
+        (['NoneType', 'float', 'int'], frozenset())
+    """
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return frozenset[type]().union(*map(plain_types, parts))
+    if origin is not None:
+        return frozenset({origin} if parts[-1] is Any else ())
+    return frozenset({int, float} if kind is float else {kind})
+
+
 def _fields_misfit(value: Any, kind: Any, name: str) -> str | None:
     if not isinstance(value, Mapping):
         return f"`{name}` must be an object. Got {value!r:.60}"

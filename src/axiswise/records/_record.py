@@ -10,7 +10,7 @@ import numpy as np
 
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import read_json, read_rows, replacing, row_line
-from axiswise.records._forms import RunForm, misfit
+from axiswise.records._forms import RunForm, misfit, plain_types
 from axiswise.records._identity import address
 from axiswise.records._layout import RECORDS_FILE, RUN, RUN_FILE, records_file, records_files
 
@@ -109,6 +109,9 @@ class Record(dict[str, Any]):
             )
 
 
+PLAIN = {field: plain_types(kind) for field, kind in Record.__annotations__.items()}
+
+
 def read_records(run: str | Path) -> Iterator[Record]:
     """Reads the records of a run folder one by one, in the order of the file; none if nothing was measured yet.
 
@@ -190,7 +193,7 @@ def _pairs(path: Path) -> Iterator[tuple[str, str]]:
                 "the row is damaged, or of a later version. Remove it, or measure the run again."
             )
         for field, value in row.items():
-            if wrong := misfit(value, Record.__annotations__[field], field):
+            if type(value) not in PLAIN[field] and (wrong := misfit(value, Record.__annotations__[field], field)):
                 raise AxiswiseError(
                     f"Expected rows of {path} to hold what a record does. Got {measure} of member {member}: {wrong}. "
                     "Remove it, or measure the run again."

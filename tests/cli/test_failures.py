@@ -21,8 +21,8 @@ def call(tmp_path, monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "own_doors", raising=False)
     np.save("codes.npy", np.zeros((9, 3)))
     (tmp_path / "own_doors.py").write_text(
-        "import sys\ndef leave(): sys.exit(0)\ndef decode(z): raise KeyError('two\\nlines')\n"
-        "def pair(): return (lambda x: (x, x)), decode\ndef study(scale): sys.exit(0)\n"
+        "import sys\ndef leave(): sys.exit(0)\nclass Odd(BaseException): pass\ndef odd(): raise Odd('two\\nlines')\n"
+        "def study(scale): sys.exit(0)\n"
     )
 
     def call(*words):
@@ -49,7 +49,7 @@ def call(tmp_path, monkeypatch, capsys):
         ("theory --betas 1e308", r"--betas must be positive numbers, .* from 1e-100 to 1e\+100. Got '1e308'"),
         ("theory --noise 1e-320", r"--noise must lie between 1e-100 and 1e\+100"),
         ("theory --dimension 9999999", r"--dimension 9999999 needs 6,399,998.7 GB of memory"),
-        ("explain own_doors:pair --data codes.npy --likelihood gaussian:1e-200", "--likelihood must be bernoulli or"),
+        ("explain own_doors:odd --data codes.npy --likelihood gaussian:1e-200", "--likelihood must be bernoulli or"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(call, words, line):
@@ -59,11 +59,13 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(call, words, line):
 
 
 def test_an_error_of_a_users_own_code_is_the_users_and_its_traceback_is_in_a_log(call, tmp_path):
-    code, err = call("explain", "own_doors:pair", "--data", "codes.npy")
-    found = re.fullmatch(r"axiswise: your code raised KeyError: .*two.*lines.*\. Its traceback is in (.*\.log)", err)
+    code, err = call("explain", "own_doors:odd", "--data", "codes.npy")
+    found = re.fullmatch(
+        r"axiswise: your code raised Odd: two lines \(.*own_doors.py, line 4\)\. Its traceback is in (.*\.log)", err
+    )
     assert (code, found is not None) == (2, True), err
     log = Path(found[1]).read_text()
-    assert log.startswith("command: axiswise explain own_doors:pair --data codes.npy\n")
+    assert log.startswith("command: axiswise explain own_doors:odd --data codes.npy\n")
     assert "Traceback (most recent call last)" in log
 
 

@@ -230,20 +230,20 @@ def changed(form, draw):
     for _ in range(draw.choice([1, 1, 1, 2, 4])):
         known = list(places(form))
         if not known:
-            return draw.choice(VALUES)
+            return copy.deepcopy(draw.choice(VALUES))
         *above, key = draw.choice(known)
         inner = form
         for step in above:
             inner = inner[step]
         how = draw.random()
         if how < 0.6:
-            inner[key] = draw.choice(VALUES)
+            inner[key] = copy.deepcopy(draw.choice(VALUES))
         elif how < 0.8:
             del inner[key]
         elif isinstance(inner, dict):
             inner[draw.choice(["extra", "", "format", "a\0b", "../x", key * 2])] = inner.pop(key)
         else:
-            inner.append(draw.choice(VALUES))
+            inner.append(copy.deepcopy(draw.choice(VALUES)))
     return form
 
 

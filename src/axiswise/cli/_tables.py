@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from axiswise.errors import AxiswiseError
+from axiswise.records._files import expanded
 from axiswise.records._numpy_files import DOUBLE, Npz, check_fits, read_npy
 
 
@@ -33,7 +34,7 @@ def read_table(text: str) -> Table:
         AxiswiseError: If there is no such file, or it cannot be read.
     """
     name, key = _key(text)
-    path = Path(name).expanduser()
+    path = expanded(name)
     readers = {".npy": _npy, ".npz": _npz, ".csv": _csv, ".tsv": _csv, ".parquet": _parquet}
     if path.suffix.lower() not in readers:
         raise AxiswiseError(f"Expected a file that ends in {', '.join(readers)}. Got {text}.")

@@ -111,8 +111,10 @@ def _contents(text: str) -> Any:
 def _safetensors(text: str) -> np.ndarray:
     from safetensors.numpy import load_file
 
+    from axiswise.records._files import expanded
+
     before, _, key = text.rpartition(".safetensors")
-    path, key = Path(f"{before}.safetensors").expanduser(), key.removeprefix(":")
+    path, key = expanded(f"{before}.safetensors"), key.removeprefix(":")
     check_file(path)
     try:
         tensors = load_file(path)

@@ -8,6 +8,7 @@ import numpy as np
 from axiswise.data.arrays import arrays
 from axiswise.data.dataset import FactorDataset
 from axiswise.errors import AxiswiseError
+from axiswise.records._files import expanded
 from axiswise.records._numpy_files import Npz
 
 CHANNELS = (1, 3)
@@ -36,7 +37,7 @@ def npz(
         >>> dataset.shape, dataset.space.names, dataset.space.sizes
         ((3, 8, 8), ('person',), (3,))
     """
-    path = Path(path).expanduser().absolute()
+    path = expanded(path).absolute()
     if not path.is_file():
         raise AxiswiseError(f"Expected an .npz file at {path}. There is none.")
     with Npz(path) as file:

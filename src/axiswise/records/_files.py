@@ -69,6 +69,20 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def expanded(path: str | Path) -> Path:
+    """A path with a home folder in the place of ``~``.
+
+    Example:
+        >>> expanded("~nobody-of-that-name/codes.npy")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: ~nobody-of-that-name/codes.npy begins with a home folder that does not exist. ...
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise AxiswiseError(f"{path} begins with a home folder that does not exist. Name the file in full.") from error
+
+
 def check_regular(path: Path) -> None:
     """Raises if there is anything but a regular file of that name: what is written takes its place."""
     if path.is_symlink() or (path.exists() and not path.is_file()):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from io import BufferedIOBase
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -132,7 +132,7 @@ class Npz:
             return f"unreadable: {_why(error)}"
 
 
-def _array(stream: BufferedIOBase, size: int, what: str) -> np.ndarray:
+def _array(stream: BufferedIOBase | IO[bytes], size: int, what: str) -> np.ndarray:
     """Reads an array from a stream of so many bytes, of which it is the whole."""
     start = stream.tell()
     try:
@@ -157,7 +157,7 @@ def _array(stream: BufferedIOBase, size: int, what: str) -> np.ndarray:
         raise AxiswiseError(f"{what} is not a whole array of numpy's ({_why(error)}). {SAVE}") from error
 
 
-def _header(stream: BufferedIOBase) -> Header:
+def _header(stream: BufferedIOBase | IO[bytes]) -> Header:
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
     with warnings.catch_warnings():

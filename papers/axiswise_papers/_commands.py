@@ -47,7 +47,10 @@ def verify(
         bool, typer.Option("--retrain", help="Train again what is damaged or was made by other code.")
     ] = False,
     seeds_from: Annotated[
-        int, typer.Option(min=0, help="Repeat everything with other seeds: this is added to every training seed.")
+        int,
+        typer.Option(
+            min=0, max=2**63 - 1, help="Repeat everything with other seeds: this is added to every training seed."
+        ),
     ] = 0,
     long: Annotated[bool, typer.Option("--long", help="Print every finding, not only the most important one.")] = False,
     json: Annotated[Path | None, typer.Option("--json", help="Write verdicts and findings to this file.")] = None,

@@ -119,7 +119,7 @@ def test_files_it_reads(folder, data):
             r"ends in .npy, .npz, .csv, .tsv, .parquet. Got x.pt",
         ),
         (["my_model:pair", "--data", "factors.csv"], r"Expected --data in .npy, .npz or .safetensors. Got factors.csv"),
-        (["my_model:pair", "--data", "objects.npy"], r"it holds Python objects, which are not loaded"),
+        (["my_model:pair", "--data", "objects.npy"], r"holds Python objects, which would"),
         (["my_model:pair", "--data", "x.npy", "--likelihood", "cauchy"], r"--likelihood must be bernoulli or gaussian"),
         (["my_model:pair", "--data", "x.npy", "--likelihood", "gaussian"], r"gaussian:SCALE, .* Got 'gaussian'"),
         (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -214,7 +214,7 @@ def _learned(
     built, scales = _built(attacked, dataset, learning), ranges(dataset)
     batches = Batches(built, dataset, scales, _encoded(attacked.population, dataset, dtype), dtype)
     unfinished = folder / LEARNING_FILE if folder else None
-    saved = read_tensors(unfinished, LEARNING) if unfinished and unfinished.exists() else None
+    saved = read_tensors(unfinished, LEARNING, LearningForm) if unfinished and unfinished.exists() else None
     if unfinished and saved:
         _refuse_other(unfinished, saved.about["asked"], arguments)
     threads = saved.about["threads"] if saved else torch.get_num_threads()
@@ -242,6 +242,15 @@ def _learned(
         save_change(folder / CHANGE_FILE, learned.change, {**learned.history, "seconds": seconds})
         unfinished.unlink(missing_ok=True)
     return learned
+
+
+class LearningForm(TypedDict):
+    """What the state of an unfinished learning says of it."""
+
+    asked: dict[str, Any]
+    threads: int
+    step: int
+    seconds: float
 
 
 def _built(attacked: Attacked, dataset: FactorDataset, learning: Learning) -> Bilevel:

@@ -8,7 +8,9 @@ import inspect
 import os
 import re
 import sys
+import warnings
 from importlib.metadata import EntryPoint, entry_points
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +19,9 @@ from rich.console import Console
 
 from axiswise import __version__
 from axiswise.cli import data, theory
+from axiswise.cli._failures import failure, one_line
 from axiswise.cli._interruption import interrupted
-from axiswise.cli._outputs import Force, check_drawing, check_output
+from axiswise.cli._outputs import LAST_SEED, Force, check_drawing, check_output
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
 from axiswise.cli.export import export
@@ -32,7 +35,6 @@ __all__ = ["Force", "add_command", "app", "check_output", "interrupted", "main"]
 
 COMMANDS = "axiswise.commands"
 ELSEWHERE = {"verify": "axiswise-papers", "gallery": "axiswise-papers", "bench": "axiswise-benchmarks"}
-FAILED, MISTAKE = 1, 2  # exit codes: a run failed; something that the user can fix
 
 app = typer.Typer(
     help="Train populations of variational autoencoders, measure what each latent axis found, and explain why.",
@@ -139,7 +141,10 @@ def run(
         bool, typer.Option("--retrain", help="Train again what is damaged or was made by other code.")
     ] = False,
     seeds_from: Annotated[
-        int, typer.Option(min=0, help="Repeat the study with other seeds: this is added to every training seed.")
+        int,
+        typer.Option(
+            min=0, max=LAST_SEED, help="Repeat the study with other seeds: this is added to every training seed."
+        ),
     ] = 0,
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
@@ -201,13 +206,28 @@ def _write_report(folder: Path) -> None:
 _add_installed()
 
 
+def _show_warning(message: Warning | str, *where: Any) -> None:
+    typer.echo(f"axiswise: warning: {one_line(str(message))}", err=True)
+
+
 def main() -> None:
-    """Runs the program; a user's mistake is one line on standard error and exit code 2, never a traceback."""
+    """Runs the program. Whatever goes wrong is one line on standard error and an exit code, never a traceback.
+
+    The code is 2 for what the user can fix. It is 1 if runs of a study failed, each with a line, or if axiswise itself
+    did, with the path of a log. Code of a user's that calls ``sys.exit`` does not end the program in success.
+    """
+    for stream in (sys.stdout, sys.stderr):  # a terminal may not have β, and a path may be no text at all
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    warnings.showwarning = _show_warning
     try:
-        app()
-    except StudyIncomplete as error:
-        typer.echo(f"axiswise: {error}", err=True)
-        sys.exit(FAILED)
-    except (AxiswiseError, OSError) as error:
-        typer.echo(f"axiswise: {error}", err=True)
-        sys.exit(MISTAKE)
+        # Then click neither prints nor exits, and any SystemExit is somebody else's.
+        code = app(prog_name="axiswise", standalone_mode=False)
+    except BaseException as error:  # code of a user's may raise anything
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
+            raise  # typer's, for a reader such as `head`, which has seen enough
+        line, code = failure(error)
+        typer.echo(f"axiswise: {line}", err=True)
+    sys.exit(code)

@@ -1,4 +1,4 @@
-"""Files that a command writes: never over what it reads, and over what is there only if asked to."""
+"""What several commands take: seeds, and files to write, never over what is read and over others only if asked to."""
 
 import math
 from collections.abc import Iterable
@@ -11,6 +11,8 @@ import typer
 
 from axiswise.errors import AxiswiseError
 
+LAST_SEED = 2**63 - 1
+SMALLEST = 1e-100  # of scales, noises and weights: squares and ratios of them, and of their inverses, are finite
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
 
 

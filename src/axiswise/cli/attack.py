@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # they import PyTorch
     from axiswise.data import FactorDataset
     from axiswise.report._attack import Plane
 
+MOST = 1_000_000  # steps and members
 SHOWN = 8  # images of the change
 SIDE = 7  # values of either latent of a plane
 SCORES = ("mig", "dci", "factor_vae", "sap")
@@ -57,6 +58,8 @@ def attack(
     for option, value in (("--budget", budget), ("--seeds", seeds), ("--count", count)):
         if value < 1:
             raise AxiswiseError(f"{option} must be at least 1. Got {value}.")
+        if value > MOST:
+            raise AxiswiseError(f"{option} must be at most {MOST:,}. Got {value:,}.")
     names = [name.strip() for name in objectives.split(",") if name.strip()] or list(OBJECTIVES)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     progress = shown_on(console)

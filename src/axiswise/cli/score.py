@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from axiswise.cli._agreement import print_agreement
-from axiswise.cli._outputs import Force, as_json, check_output
+from axiswise.cli._outputs import LAST_SEED, Force, as_json, check_output
 from axiswise.cli._score_inputs import Inputs, lines_about, names_in, noted, read_inputs
 from axiswise.errors import AxiswiseError
 
@@ -70,7 +70,7 @@ def score(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values instead of refusing them.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Decides what is drawn or held out.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LAST_SEED, help="Decides what is drawn or held out.")] = 0,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write numbers and details to this file, too.")
     ] = None,

@@ -28,6 +28,7 @@ from axiswise.population.population import device_for
 from axiswise.records import Record, address, locked, read_json, versions
 from axiswise.records._files import append_rows
 from axiswise.records._fingerprint import fingerprint
+from axiswise.records._forms import WholeRunForm
 from axiswise.records._layout import RECORDS_FILE, RECORDS_LOCK, RUN, RUN_FILE, arrays_file, partial_files
 from axiswise.scores import Inputs, UndefinedScore
 
@@ -152,7 +153,7 @@ def _own_folder(population: Population, dataset: FactorDataset) -> Path | None:
 
 def _check_home(population: Population, folder: Path) -> None:
     """Raises if a folder is of members that were trained on other data: its records would belong to two runs."""
-    home = read_json(folder / RUN_FILE, RUN)["dataset"] if (folder / RUN_FILE).is_file() else None
+    home = read_json(folder / RUN_FILE, RUN, WholeRunForm)["dataset"] if (folder / RUN_FILE).is_file() else None
     for trained in population.trained:
         if home is not None and not trained.external and trained.about["dataset"] != home:
             raise AxiswiseError(

@@ -75,7 +75,7 @@ class Failure(NamedTuple):
     traceback: str
 
     @classmethod
-    def of(cls, error: Exception, members: Sequence[Member] = ()) -> "Failure":
+    def of(cls, error: BaseException, members: Sequence[Member] = ()) -> "Failure":
         """The failure that an error means for some members."""
         reason = str(error) if isinstance(error, AxiswiseError) else f"{type(error).__name__}: {error}"
         where = "".join(traceback.format_exception(error))

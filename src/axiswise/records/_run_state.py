@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import Json, read_about, read_json, write_json
+from axiswise.records._forms import CohortForm, OutcomeForm
 from axiswise.records._identity import address
 from axiswise.records._layout import COHORT, OUTCOME, OUTCOME_FILE, cohort_file, matching, member_file
 
@@ -43,7 +44,7 @@ def read_outcome(folder: Path) -> Outcome:
     """Why a run was skipped or failed; neither, if its folder does not say so."""
     if not (folder / OUTCOME_FILE).is_file():
         return Outcome()
-    found = read_json(folder / OUTCOME_FILE, OUTCOME)
+    found = read_json(folder / OUTCOME_FILE, OUTCOME, OutcomeForm)
     if found.get("run", folder.name) != folder.name:
         raise AxiswiseError(f"{folder / OUTCOME_FILE} is of run {found['run']!r}: it was copied here. Delete it.")
     return Outcome(found.get("skipped"), found.get("failures", ()))
@@ -103,7 +104,7 @@ def unfinished(folder: Path, planned: Collection[str] | None, done: Collection[s
     cohorts, begun, unread = [], [], []
     for path in matching(cohort_file(folder, "*")):
         try:
-            saved, about = path.stat().st_mtime, read_about(path, COHORT)
+            saved, about = path.stat().st_mtime, read_about(path, COHORT, CohortForm)
         except (AxiswiseError, FileNotFoundError) as error:
             if path.exists():  # else its members were finished in the meantime
                 unread.append(str(error))
@@ -112,7 +113,7 @@ def unfinished(folder: Path, planned: Collection[str] | None, done: Collection[s
         own = own if planned is None else own.intersection(planned)
         if own:
             begun.append(own)
-            cohorts.append(CohortState(len(own), about["step"], about["members"][0]["steps"], saved))
+            cohorts.append(CohortState(len(own), about["step"], max(form["steps"] for form in about["members"]), saved))
     return Unfinished(tuple(cohorts), tuple(begun), unread)
 
 

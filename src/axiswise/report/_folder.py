@@ -12,6 +12,7 @@ from typing import Any
 from axiswise.errors import AxiswiseError
 from axiswise.records import Record, read_json, read_records, read_study_header, records_file
 from axiswise.records._folders import read_run
+from axiswise.records._forms import RunForm
 from axiswise.records._layout import RUN, RUN_FILE, STUDY_FILE
 
 LONG = 48  # characters of a structure that are still worth reading
@@ -102,8 +103,9 @@ def read_folder(folder: Path) -> Study:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: Expected a run or study folder (with run.json or study.json). Got /nowhere, ...
     """
-    header, name = read_study_header(folder), folder.resolve().name
+    header, name = read_study_header(folder), ""
     if header:
+        name = folder.resolve().name
         runs = tuple(_listed_run(folder / run, run) for run in header.get("runs", ()))
     else:
         header = read_run(folder)
@@ -131,7 +133,7 @@ def _listed_run(folder: Path, name: str) -> Run:
         raise AxiswiseError(
             f"Expected the file {folder / RUN_FILE}, which the study lists. Got none. Run the study again; it resumes."
         )
-    return gather(name, folder, read_json(folder / RUN_FILE, RUN), read_records(folder))
+    return gather(name, folder, read_json(folder / RUN_FILE, RUN, RunForm), read_records(folder))
 
 
 def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iterable[Record]) -> Run:

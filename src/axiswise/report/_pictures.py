@@ -4,10 +4,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
+from axiswise.errors import AxiswiseError
 from axiswise.records import read_arrays
+from axiswise.records._layout import arrays_file
 from axiswise.report import figures
 from axiswise.report._folder import Member, finite
 from axiswise.report._sections import (
@@ -172,6 +175,7 @@ def _planes(members: Iterable[Member], stored: Mapping[str, Mapping[str, np.ndar
     """The planes of those members that have one: at least two latents, two factors, and codes that are finite."""
     for member in members:
         codes, factors = (stored[member.run][name] for name in (member.address, "factors"))
+        _check_shapes(codes.ndim == factors.ndim == 2 and len(codes) == len(factors), member, "codes")
         points = evenly(range(len(codes)), POINTS)
         if codes.shape[1] >= 2 == factors.shape[1] and np.isfinite(codes[points]).all():
             yield _plane(member, codes[points], factors[points])
@@ -192,6 +196,9 @@ def _reconstructions(section: Section) -> Iterator[Picture]:
     shown = spread(has)
     if not shown:
         return
+    for member, _ in shown:
+        x, own = (stored[member.run][name] for name in ("x", member.address))
+        _check_shapes(own.shape == x.shape and x.ndim == 4 and x.shape[1] in (1, 3), member, "reconstructions")
     yield Picture(
         "reconstructions",
         figures.reconstructions(
@@ -213,6 +220,8 @@ def _traversals(section: Section) -> Iterator[Picture]:
     ]
     for place, (member, standing) in enumerate(spread(has), start=1):
         images, values, kl, active = (stored[member.run][f"{member.address}/{name}"] for name in names)
+        shapes = values.ndim == 1 == kl.ndim and active.shape == kl.shape and images.ndim == 5
+        _check_shapes(shapes and images.shape[:2] == (len(kl), len(values)), member, "traversals")
         title = _title(section, member, standing)
         yield Picture(
             f"traversals-{place}",
@@ -228,6 +237,8 @@ def _training(section: Section) -> Iterator[Picture]:
     has = [member for member in section.members if f"{member.address}/step" in stored[member.run]]
     swept = next(iter(sweeps(section)), None)
     drawn = evenly(has, LINES)
+    for member in drawn:
+        _check_shapes(stored[member.run][f"{member.address}/step"].ndim == 1, member, "history")
     lines = [
         figures.Line(
             stored[member.run][f"{member.address}/step"],
@@ -249,6 +260,9 @@ def _training(section: Section) -> Iterator[Picture]:
         )
     by_latent = [member for member in has if f"{member.address}/kl_per_latent" in stored[member.run]]
     shown = spread(by_latent)
+    for member, _ in shown:
+        steps, kl = (stored[member.run][f"{member.address}/{name}"] for name in ("step", "kl_per_latent"))
+        _check_shapes(kl.ndim == 2 and len(kl) == len(steps), member, "history")
     if shown:
         histories = [
             (
@@ -277,9 +291,18 @@ def _scalar_terms(
             address, _, term = name.partition("/")
             if (run, address) in found and term != "step":
                 values = arrays[name]
-                if values.ndim == 1 and np.isfinite(values).any():
+                if values.shape == arrays[f"{address}/step"].shape and np.isfinite(values).any():
                     found[run, address][term] = values
     return list(found.values())
+
+
+def _check_shapes(right: bool, member: Member, name: str) -> None:
+    """Raises if stored arrays of a member do not have the axes that a picture needs."""
+    if not right:
+        raise AxiswiseError(
+            f"{arrays_file(Path(member.run), name)} has other shapes for member {member.address} than axiswise writes. "
+            "Measure the run again, which makes them."
+        )
 
 
 def _title(section: Section, member: Member, standing: str) -> str:

@@ -25,6 +25,7 @@ from axiswise.records._folders import is_name_of_run
 from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE, partial_files
 from axiswise.records._record import count_records
 from axiswise.records._run_state import Outcome, finished, forget_outcome, read_outcome, reasons, write_outcome
+from axiswise.studies._discovery import describe_error
 from axiswise.studies.study import SCALES, Run, Scale, Study, with_seeds_from
 
 
@@ -235,7 +236,7 @@ def train_and_measure(
     except DataUnavailable as reason:
         if not complete(run, folder):
             write_outcome(folder, Outcome(skipped=str(reason)))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # of datasets and measures, too, which may be anybody's
         failures.append(Failure.of(error))
     if failures:
         try:
@@ -275,7 +276,12 @@ def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
         raise AxiswiseError(
             f"Expected study {name} to be a function of a scale, `def study(scale)`. Got one that refuses it: {error}."
         ) from None
-    runs: Any = study(scale)
+    try:
+        runs: Any = study(scale)
+    except AxiswiseError:
+        raise
+    except (Exception, SystemExit) as error:  # it may raise anything
+        raise AxiswiseError(f"Expected study {name} to return its runs. Got {describe_error(error)}.") from error
     if isinstance(runs, Run):
         raise AxiswiseError(
             f"Expected study {name} to return a list of axiswise.studies.Run. Got one Run: return [run]."

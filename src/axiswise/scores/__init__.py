@@ -18,6 +18,7 @@ from axiswise.scores.gaussian_wasserstein_correlation import (
 from axiswise.scores.hoyer import Hoyer, hoyer
 from axiswise.scores.inputs import Inputs, Split, UndefinedScore, read_codes, read_pair, split
 from axiswise.scores.irs import IRS, irs
+from axiswise.scores.match_latents import LatentMatches, match_latents
 from axiswise.scores.mcc import MCC, mcc
 from axiswise.scores.mig import MIG, mig
 from axiswise.scores.modularity import Modularity, modularity
@@ -45,6 +46,7 @@ __all__ = [
     "Hoyer",
     "Inputs",
     "Invariance",
+    "LatentMatches",
     "Modularity",
     "MutualInformation",
     "Split",
@@ -64,6 +66,7 @@ __all__ = [
     "gaussian_wasserstein_correlation",
     "hoyer",
     "irs",
+    "match_latents",
     "mcc",
     "mig",
     "modularity",

@@ -7,7 +7,7 @@ from numpy import ndarray
 from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics import standardised
+from axiswise.numerics import cross_correlation
 from axiswise.scores._lasso import lasso
 from axiswise.scores._value import as_html
 from axiswise.scores.score import as_codes
@@ -102,7 +102,7 @@ def udr(
             )
         alive &= divergences.mean(1) > kl_above
     ranks = np.stack([rankdata(member, axis=0) for member in codes]) if relation == "spearman" else codes
-    related = _related(np.where(alive[:, None, :], standardised(ranks), 0.0), penalty if relation == "lasso" else None)
+    related = _related(np.where(alive[:, None, :], ranks, 0.0), penalty if relation == "lasso" else None)
     pairs = agreement(related, alive, pooling)
 
     if members == 1:
@@ -154,7 +154,7 @@ def _related(codes: Float[ndarray, "p n z"], penalty: float | None) -> Float[nda
     """Absolute Lasso weights of all latents of all members on those of each, or absolute correlations."""
     members, samples, latents = codes.shape
     joined = np.moveaxis(codes, 0, 1).reshape(samples, members * latents)
-    correlations = np.clip(joined.T @ joined / samples, -1.0, 1.0).reshape(members, latents, -1)
+    correlations = cross_correlation(joined, joined).reshape(members, latents, -1)
     if penalty is not None:
         blocks = correlations.reshape(members, latents, members, latents)
         weights = [lasso(blocks[i, :, i], correlations[i], penalty) for i in range(members)]

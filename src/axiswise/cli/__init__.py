@@ -21,6 +21,7 @@ from axiswise.cli._interruption import interrupted
 from axiswise.cli._outputs import Force, check_drawing, check_output
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
+from axiswise.cli.explore import explore, explorer_of_study
 from axiswise.cli.export import export
 from axiswise.cli.listing import list_studies
 from axiswise.cli.score import score
@@ -47,6 +48,7 @@ app.command("score", short_help="Score codes against factors in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
 app.command("explain", short_help="Explain the latents of your own model.")(explain)
+app.command("explore", short_help="Write a page in which the decoders of a study run.")(explore)
 app.command("export", short_help="Write a trained member as state dicts, ONNX or torch.export programs.")(export)
 
 
@@ -166,6 +168,7 @@ def run(
     except KeyboardInterrupt:
         raise interrupted() from None
     if os.access(folder, os.W_OK):
+        explorer_of_study(folder)
         _write_report(folder)
     else:  # it was complete before
         typer.echo(f"{folder} is read-only: no report was written.")

@@ -23,7 +23,7 @@ def choose(
     """All members, those that are to run first.
 
     Chosen are the members with the highest, the median and the lowest value of the first measure that any has, and two
-    that differ from the first in their seed alone, or else two of those that are left.
+    more, which differ from the first in their seed alone if there are such.
 
     Arguments:
         members: The members.
@@ -53,7 +53,7 @@ def choose(
         roles = roles or {0: ""}
         left = [place for place in range(len(members)) if place not in roles]
         alike = [place for place in left if replace(members[place], seed=first.seed) == first]
-        for place in (alike or left)[:OTHER_SEEDS]:
-            roles[place] = "another seed" if alike else ""
+        for place in [*alike, *(place for place in left if place not in alike)][:OTHER_SEEDS]:
+            roles[place] = "another seed" if place in alike else ""
     rest = [Choice(place, False, "") for place in range(len(members)) if place not in roles]
     return [*(Choice(place, True, role) for place, role in roles.items()), *rest]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def explore(
         raise AxiswiseError(f"`members` must be positions from 0 to {len(population) - 1}. Got {wrong[0]}.")
     index = permutation(seed, "explore", len(dataset))[:points].to(dataset.device)
     shown = dataset.x(index[:STARTS])
-    values = scores if scores is not None else _recorded(population)
+    values = scores if scores is not None else recorded_scores(population.folder)
     settings = _settings(population)
     left = megabytes * 1e6 - PAGE_BYTES - shown.numel() * ENCODED
     running: list[ExploredMember] = []
@@ -108,11 +109,11 @@ def explore(
     )
 
 
-def _recorded(population: Population) -> dict[str, dict[str, float]]:
-    """What the records of a population's folder say of its members."""
+def recorded_scores(folder: Path | None) -> dict[str, dict[str, float]]:
+    """What the records of a run folder say of its members, by address; nothing where there are none."""
     found: dict[str, dict[str, float]] = {}
-    if population.folder is not None and records_file(population.folder).is_file():
-        for record in read_records(population.folder):
+    if folder is not None and records_file(folder).is_file():
+        for record in read_records(folder):
             value = record.get("value")
             if isinstance(value, int | float) and math.isfinite(value):
                 found.setdefault(record["member"], {})[record["measure"]] = float(value)

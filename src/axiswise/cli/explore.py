@@ -9,6 +9,7 @@ import typer
 from axiswise.cli._outputs import Force, check_drawing, check_output
 from axiswise.cli.export import find_member
 from axiswise.errors import AxiswiseError
+from axiswise.records._exploration import NOT_CHOSEN
 from axiswise.records._layout import EXPLORER_FILE, REPORT_FILE, RUN, RUN_FILE
 
 if TYPE_CHECKING:  # both would import PyTorch
@@ -118,13 +119,12 @@ def _write(
     written = explorer(exploration, page)
     still = len(exploration.members) - len(exploration.running)
     typer.echo(
-        f"explorer: {written} ({written.stat().st_size / 1e6:.1f} MB; {len(exploration.running)} members run, {still} "
-        "are still)"
+        f"explorer: {written} ({written.stat().st_size / 1e6:.1f} MB; members that run: {len(exploration.running)}, "
+        f"still: {still})"
     )
-    reasons = [(member.address, member.reason) for member in exploration.members if member.reason]
-    for address, reason in reasons:
-        if reason != "it was not chosen to run":
-            typer.echo(f"  {address} is still, since {reason}")
+    for member in exploration.members:
+        if member.reason not in ("", NOT_CHOSEN):
+            typer.echo(f"  {member.address} is still, since {member.reason}")
     if page == folder / EXPLORER_FILE and (folder / REPORT_FILE).is_file():
         write_report(folder)  # which then links to the page
 

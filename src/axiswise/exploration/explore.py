@@ -23,6 +23,7 @@ from axiswise.population import Model, Population
 from axiswise.population._external import evaluating
 from axiswise.population._trained import in_one_row, settings_of
 from axiswise.records import Exploration, ExploredMember, read_records, records_file, versions
+from axiswise.records._exploration import NOT_CHOSEN
 from axiswise.scores import match_latents
 from axiswise.shapes import Tensor
 
@@ -145,7 +146,7 @@ def _member(
     if not group.decodes:
         return nothing._replace(reason="it has no decoder"), left
     quantities = Quantities(group, dataset, index)
-    reason = "it was not chosen to run"
+    reason = NOT_CHOSEN
     if choice.runs:
         try:
             program = _program(Model(trained), quantities["codes"][0])

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
+NOT_CHOSEN = "it was not chosen to run"
+
 
 class ExploredMember(NamedTuple):
     """A member of a population, as a page can show it."""

@@ -13,6 +13,7 @@ from matplotlib.image import imsave
 
 from axiswise.errors import AxiswiseError
 from axiswise.records import Exploration, ExploredMember, write_bytes
+from axiswise.records._exploration import NOT_CHOSEN
 from axiswise.report._folder import plain
 from axiswise.report._sections import label, number, phrase
 from axiswise.report.html import Markup, element, join, whole_page
@@ -27,13 +28,19 @@ HOW = (
     "play a latent; drag across an image to move two latents at once. Arrow keys do the same. A slider of the member "
     "that leads moves the corresponding latent of the others: the one whose codes correlate with its own."
 )
+COLUMN = "grey is no change, white brighter, black darker"
+ARROW = "the thick line above"
 WHY = (
-    "What the latent in hand changes is a column of the decoder's Jacobian J: grey is no change, white brighter, black "
-    "darker. If all columns are at right angles, the distance to orthogonality (DtO) and the share of JᵀJ off its "
-    "diagonal are 0. Turn the knob: two latents are rotated, in encoder and decoder alike. The model reconstructs as "
-    "before, but its columns are no longer at right angles."
+    "What the latent in hand changes is a column of the decoder's Jacobian J: {}. If all columns are at right angles, "
+    "the distance to orthogonality (DtO) and the share of JᵀJ off its diagonal are 0. Turn the knob: two latents are "
+    "rotated, in encoder and decoder alike. The model reconstructs as before, but its columns are no longer at right "
+    "angles."
 )
 NO_SCRIPT = "This page decodes images with a script of its own, and your browser does not run scripts. Allow them here."
+PLANE = (
+    "Small dots: data, in {}. Lines: the image of the plane of two latents. Large dot: what is decoded. Square: the "
+    "observation that one starts from. Thick line: where the latent in hand moves the dot."
+)
 STRIPS = "Each row moves one latent by two standard deviations of its codes to either side."
 HISTOGRAM = "Bars: codes of the data. Line: the prior. Most informative latents first."
 
@@ -72,7 +79,7 @@ def _document(exploration: Exploration) -> str:
         element("noscript", element("p", NO_SCRIPT, class_="warning")),
     ]
     if exploration.running:
-        parts += [_controls(), _stage()]
+        parts += [_controls(), _stage(exploration)]
     parts.append(_stills(still))
     scripts = [
         # "<" ends no element within a script: JSON has another way to write it.
@@ -116,7 +123,7 @@ def _controls() -> Markup:
     )
 
 
-def _stage() -> Markup:
+def _stage(exploration: Exploration) -> Markup:
     passive = element(
         "details",
         element("summary", "Passive latents", id="passive-summary"),
@@ -132,7 +139,13 @@ def _stage() -> Markup:
         passive,
         class_="latents",
     )
-    stage = element("section", element("h2", "What they decode"), element("div", id="members"), class_="stage")
+    note = Markup()
+    if len(exploration.shape) != 3:
+        size = np.prod(exploration.shape)
+        note = element(
+            "p", PLANE.format("their plane" if size <= 2 else "their first two principal directions"), class_="note"
+        )
+    stage = element("section", element("h2", "What they decode"), note, element("div", id="members"), class_="stage")
     knobs = element(
         "div",
         element("label", "across ", element("select", id="across")),
@@ -154,7 +167,7 @@ def _stage() -> Markup:
     reasons = element(
         "section",
         element("h2", "Two latents, and why"),
-        element("p", WHY, class_="note"),
+        element("p", WHY.format(COLUMN if len(exploration.shape) == 3 else ARROW), class_="note"),
         knobs,
         plane,
         element("p", "In hand: ", element("b", "", id="hand"), class_="note"),
@@ -165,15 +178,17 @@ def _stage() -> Markup:
 
 
 def _stills(members: Sequence[ExploredMember]) -> Markup:
+    shown = [member for member in members if "strip" in member.arrays or member.reason != NOT_CHOSEN]
+    left = len(members) - len(shown)
+    words = f"{left} more {'member was' if left == 1 else 'members were'} not chosen; `--members` chooses others."
+    parts = [element("p", STRIPS, class_="note"), element("div", *map(_still, shown), class_="stills")] if shown else []
     if not members:
         return Markup()
     return element(
         "section",
         element("h2", "Members that do not run here"),
-        element(
-            "p", "Each row moves one latent by two standard deviations of its codes to either side.", class_="note"
-        ),
-        element("div", *map(_still, members), class_="stills"),
+        *parts,
+        element("p", words, class_="note") if left else Markup(),
     )
 
 

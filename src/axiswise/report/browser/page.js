@@ -167,6 +167,7 @@
     for (const member of members) member.here = null;
     if (!waiting) requestAnimationFrame(draw);
     waiting = { ...waiting, ...what };
+    page.measuring = true;
     clearTimeout(idle);
     idle = setTimeout(measure, 150);
   }
@@ -455,8 +456,9 @@
     // Keys move by a step that one can see; without a step of its own, the range takes any value.
     range.addEventListener("keydown", (event) => {
       const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -5, PageUp: 5 }[event.key];
+      const now = turned(state.lead, state.lead.z)[latent];
       const there = event.key === "Home" ? low : event.key === "End" ? high
-        : steps && Math.min(Math.max(Number(range.value) + steps * (high - low) / STEPS, low), high);
+        : steps && Math.min(Math.max(now + steps * (high - low) / STEPS, low), high);
       if (there === undefined) return;
       event.preventDefault();
       stop();

@@ -180,7 +180,8 @@ def _data_of(folder: Path, explored: Explored) -> "FactorDataset":
     elif name in _datasets():
         make = _datasets()[name].make
         known = inspect.signature(make).parameters
-        found = make(**{key: value for key, value in arguments.items() if key in known})
+        given = {key: value for key, value in arguments.items() if key in known}
+        found = make(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
     if found is None or whole_identity(found.identity) != whole_identity(explored.dataset):
         raise AxiswiseError(
             f"{folder} was trained on {name} with {arguments}, which its name alone cannot make. Name a function "

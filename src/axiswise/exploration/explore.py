@@ -44,7 +44,7 @@ def explore(
     members: Sequence[int] | None = None,
     scores: Mapping[str, Mapping[str, float]] | None = None,
     points: int = 500,
-    megabytes: float = 8.0,
+    megabytes: float | int = 8.0,
     seed: int = 0,
     title: str | None = None,
     summary: str = "",
@@ -135,7 +135,7 @@ def _member(
     index: Tensor,
     choice: Choice,
     left: float,
-    megabytes: float,
+    megabytes: float | int,
 ) -> tuple[ExploredMember, float]:
     """A member with what a page can show of it, and how many bytes are left for others."""
     trained = population.trained[choice.position]

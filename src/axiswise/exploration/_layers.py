@@ -6,12 +6,13 @@ power of two taken out of each tensor, so that large and small ones keep their e
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import fx, nn
+from torch.fx.node import map_arg
 
 from axiswise.distributions import Bernoulli, DecodedGaussian, Gaussian, Laplace, LearnedGaussian, OptimalGaussian
 from axiswise.errors import NotDefined
@@ -187,7 +188,7 @@ class _Reading:
             return self.places[result.name]
         if not isinstance(self.values[node.name], Tensor):
             return 0  # a size, or a tuple of tensors that is indexed next
-        arguments, options = fx.node.map_arg((node.args, node.kwargs), lambda each: self.values[each.name])
+        arguments, options = map_arg((node.args, node.kwargs), lambda each: self.values[each.name])
         inputs = [self.places[each.name] for each in node.all_input_nodes if each.name in self.places]
         out = self.values[node.name]
         if node.op == "call_module":
@@ -215,7 +216,7 @@ class _Reading:
         return tuple(self.values[name].shape[1:])
 
     def _layer(
-        self, kind: str, inputs: Sequence[int], tensors: dict[str, Tensor | None] | None = None, **settings: Any
+        self, kind: str, inputs: Sequence[int], tensors: Mapping[str, Tensor | None] | None = None, **settings: Any
     ) -> int:
         places = {}
         for name, tensor in (tensors or {}).items():
@@ -307,7 +308,7 @@ class _Reading:
     def _scatter(
         self,
         inputs: list[int],
-        tensors: dict[str, Tensor | None],
+        tensors: Mapping[str, Tensor | None],
         given: list[int],
         to: list[int],
         *,
@@ -320,8 +321,8 @@ class _Reading:
     ) -> int:
         settings = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
         plain = {name: list(values) for name, values in settings.items()}
-        shapes = {"from": given, "to": to}
-        return self._layer("convolution", inputs, tensors, **shapes, **plain, groups=groups, transposed=transposed)
+        settings = {"source": given, "target": to, "groups": groups, "transposed": transposed, **plain}
+        return self._layer("convolution", inputs, tensors, **settings)
 
     def _convolution(self, module: Any, given: Tensor, out: Tensor, inputs: list[int]) -> int:
         if module.padding_mode != "zeros" and any(module._reversed_padding_repeated_twice):
@@ -369,7 +370,7 @@ class _Reading:
     def _pixel_shuffle(self, factor: int, given: Tensor, inputs: list[int]) -> int:
         channels, height, width = given.shape[1:]
         shape = [channels // factor**2, factor, factor, height, width]
-        return self._layer("permute", inputs, **{"from": shape}, order=[0, 3, 1, 4, 2])
+        return self._layer("permute", inputs, source=shape, order=[0, 3, 1, 4, 2])
 
     def _permute(
         self, name: str, arguments: tuple[Any, ...], options: dict[str, Any], given: Tensor, inputs: list[int]
@@ -385,7 +386,7 @@ class _Reading:
         order = [axis % given.ndim for axis in axes]
         if order[0] != 0:
             raise NotDefined("it moves the axis of observations")
-        return self._layer("permute", inputs, **{"from": list(given.shape[1:])}, order=[axis - 1 for axis in order[1:]])
+        return self._layer("permute", inputs, source=list(given.shape[1:]), order=[axis - 1 for axis in order[1:]])
 
     def _resample(self, change: Callable[[Tensor], Tensor], given: Tensor, inputs: list[int]) -> int:
         """Reads the weights of a linear map of each axis from what it makes of images with one row, or column, lit."""
@@ -399,7 +400,7 @@ class _Reading:
         return self._layer(
             "resample",
             inputs,
-            **{"from": _as_image(given)},
+            source=_as_image(given),
             rows=_taps(rows[:, :, rows.shape[2] // 2]),
             columns=_taps(columns[:, columns.shape[1] // 2, :]),
         )

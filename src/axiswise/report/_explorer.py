@@ -14,7 +14,7 @@ from matplotlib.image import imsave
 from axiswise.errors import AxiswiseError
 from axiswise.records import Exploration, ExploredMember, write_bytes
 from axiswise.records._exploration import NOT_CHOSEN
-from axiswise.report._folder import plain
+from axiswise.report._folder import Setting, plain
 from axiswise.report._sections import label, number, phrase
 from axiswise.report.html import Markup, element, join, whole_page
 
@@ -210,12 +210,18 @@ def _png(strip: np.ndarray) -> bytes:
     sheet = apart.transpose(0, 3, 1, 4, 2).reshape(rows * height, columns * width, channels)
     colours = sheet if channels == 3 else np.repeat(sheet[..., :1], 3, axis=-1)
     file = io.BytesIO()
-    imsave(file, np.ascontiguousarray(colours), format="png", metadata={"Software": None})
+    metadata: Any = {"Software": None}  # its version would change the bytes
+    imsave(file, np.ascontiguousarray(colours), format="png", metadata=metadata)
     return file.getvalue()
 
 
 def _name(member: ExploredMember) -> str:
-    return phrase({name: plain(value) for name, value in member.settings.items()}) or member.address
+    return phrase({name: _setting(name, value) for name, value in member.settings.items()}) or member.address
+
+
+def _setting(name: str, value: Any) -> Setting:
+    """A setting as a phrase has it; of a truth value the name, or that it is not."""
+    return plain(value) if not isinstance(value, bool) else f"{'' if value else 'not '}{label(name)}"
 
 
 def _scores(member: ExploredMember) -> list[str]:

@@ -104,7 +104,7 @@ const decoder = (() => {
 
   /** For each output place along an axis, the taps of the kernel that reach it and the input places they read. */
   function sources(layer, axis) {
-    const [inputs, outputs] = [layer.from[axis + 1], layer.to[axis + 1]];
+    const [inputs, outputs] = [layer.source[axis + 1], layer.target[axis + 1]];
     const [stride, padding, dilation] = [layer.stride[axis], layer.padding[axis], layer.dilation[axis]];
     return Array.from({ length: outputs }, (_, out) => {
       const found = [];
@@ -122,7 +122,7 @@ const decoder = (() => {
    * time, so that sums stay in registers.
    */
   function convolution(layer) {
-    const [inputs, height, width] = layer.from, [outputs, rows, columns] = layer.to, [down, across] = layer.kernel;
+    const [inputs, height, width] = layer.source, [outputs, rows, columns] = layer.target, [down, across] = layer.kernel;
     const groups = layer.groups, each = inputs / groups, outputsEach = outputs / groups, places = height * width;
     const fromRow = sources(layer, 0), fromColumn = sources(layer, 1), { weight, bias } = layer, area = rows * columns;
     const values = new Float64Array(places * each), offsets = new Int32Array(places * each), ends = new Int32Array(places);
@@ -224,7 +224,7 @@ const decoder = (() => {
 
   /** Interpolation, average pooling, padding and cropping: each axis by itself, a few weighted places for each output. */
   function resample(layer) {
-    const [channels, height, width] = layer.from, { rows, columns } = layer;
+    const [channels, height, width] = layer.source, { rows, columns } = layer;
     return ([blocks]) => blocks.map((block) => {
       const wide = new Float64Array(channels * height * columns.length);
       for (let line = 0; line < channels * height; line++) {
@@ -247,17 +247,17 @@ const decoder = (() => {
 
   /** Axes in another order. */
   function permute(layer) {
-    const { from, order } = layer, size = from.reduce((a, b) => a * b, 1);
+    const { source: from, order } = layer, size = from.reduce((a, b) => a * b, 1);
     const steps = from.map((_, axis) => from.slice(axis + 1).reduce((a, b) => a * b, 1));
-    const source = new Int32Array(size), to = order.map((axis) => from[axis]);
+    const place = new Int32Array(size), to = order.map((axis) => from[axis]);
     for (let i = 0; i < size; i++) {
       let left = i;
       for (let axis = order.length - 1; axis >= 0; axis--) {
-        source[i] += (left % to[axis]) * steps[order[axis]];
+        place[i] += (left % to[axis]) * steps[order[axis]];
         left = Math.floor(left / to[axis]);
       }
     }
-    return ([blocks]) => blocks.map((block) => Float64Array.from(source, (place) => block[place]));
+    return ([blocks]) => blocks.map((block) => Float64Array.from(place, (own) => block[own]));
   }
 
   /** One function for each kind of layer: from its description to a function of its inputs. */

@@ -28,7 +28,9 @@
 
   const place = (name) => document.getElementById(name);
   const format = (value, digits = 3) => (Number.isFinite(value) ? value.toPrecision(digits).replace("-", "−") : "–");
-  const fixed = (value) => value.toFixed(2).replace("-", "−");
+  const fixed = (value) => (Number.isFinite(value) ? value.toFixed(2).replace("-", "−") : "–");
+
+  const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(0)} %` : "–");
 
   // ---- members ----
 
@@ -409,8 +411,8 @@
     const rows = [
       ["distance to orthogonality, here", here ? fixed(here[0]) : "…"],
       [`the same, over ${pointsOf(member)} observations`, over && complete ? fixed(over[0]) : "…"],
-      ["JᵀJ off its diagonal, here", here ? `${(100 * here[1]).toFixed(0)} %` : "…"],
-      [`the same, over ${pointsOf(member)} observations`, over && complete ? `${(100 * over[1]).toFixed(0)} %` : "…"],
+      ["JᵀJ off its diagonal, here", here ? percent(here[1]) : "…"],
+      [`the same, over ${pointsOf(member)} observations`, over && complete ? percent(over[1]) : "…"],
     ];
     const note = state.angle !== 0 && !rotation(member) ? ["rotated", "no: a latent has no counterpart"] : null;
     const check = ["largest difference from PyTorch's image", format(member.difference, 2)];

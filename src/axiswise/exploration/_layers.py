@@ -188,7 +188,8 @@ class _Reading:
             return self.places[result.name]
         if not isinstance(self.values[node.name], Tensor):
             return 0  # a size, or a tuple of tensors that is indexed next
-        arguments, options = map_arg((node.args, node.kwargs), lambda each: self.values[each.name])
+        given: Any = map_arg((node.args, node.kwargs), lambda each: self.values[each.name])
+        arguments, options = given
         inputs = [self.places[each.name] for each in node.all_input_nodes if each.name in self.places]
         out = self.values[node.name]
         if node.op == "call_module":

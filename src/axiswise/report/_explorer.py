@@ -42,7 +42,10 @@ PLANE = (
     "observation that one starts from. Thick line: where the latent in hand moves the dot."
 )
 STRIPS = "Each row moves one latent by two standard deviations of its codes to either side."
-HISTOGRAM = "Bars: codes of the data. Line: the prior. Most informative latents first."
+HISTOGRAM = (
+    "Most informative first. Bars: codes of the data. Line: the prior. Below: the counterpart in each other member, "
+    "and how strongly their codes correlate."
+)
 
 
 def explorer(exploration: Exploration, path: str | Path) -> Path:

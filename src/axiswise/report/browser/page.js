@@ -176,6 +176,7 @@
 
   function draw(now) {
     const what = waiting;
+    if (!what) return;
     waiting = null;
     if (what.all || what.build) buildLatents();
     if (what.all) drawStarts();
@@ -679,6 +680,7 @@
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => changed({ build: true }));
     leadWith(members[0]);
     startFrom(0);
+    draw(performance.now()); // at once: the page is whole when it is first seen
   }
 
   // For the console, and for tests.

@@ -88,3 +88,36 @@ def test_mistakes_are_named(folder, tmp_path):
         axiswise(folder / "images/sprites", "--run", "other")
     with pytest.raises(AxiswiseError, match=r"Expected a run or study folder"):
         axiswise(tmp_path)
+
+
+OWN = """
+from torch import nn
+from axiswise import data, grid, models, objectives
+from axiswise.scores import mig
+from axiswise.studies import Run
+
+def nets():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), nn.Sequential(nn.Linear(2, 64), nn.Unflatten(1, (1, 8, 8)))
+
+def noisy():
+    return data.with_noise(data.small_sprites((4, 4, 2), side=8, travel=(4.0, 3.0)), 0.1)
+
+def study(scale):
+    model = models.custom(nets, (1, 8, 8), 2)
+    return [Run("sprites/noisy", noisy, grid(model=model, objective=objectives.BetaVAE(), steps=1), (mig,))]
+"""
+
+
+def test_a_study_of_images_has_an_explorer_as_soon_as_it_has_run(tmp_path, monkeypatch):
+    """Also one of a file, with networks and data of its own: the study that runs knows them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "explored_study.py").write_text(OWN)
+    command = ["run", "explored_study.py:study", "--scale", "smoke", "--out", "out"]
+    first = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert "explorer: out/explorer.html (" in first.output
+    assert '<a href="explorer.html">' in (tmp_path / "out" / "report.html").read_text()
+    made = (tmp_path / "out" / "explorer.html").stat().st_mtime_ns
+    again = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert "explorer" not in again.output
+    assert (tmp_path / "out" / "explorer.html").stat().st_mtime_ns == made  # what is complete is left alone

@@ -73,12 +73,14 @@ def test_what_is_known_of_latents_is_what_the_model_says(population):
     assert (first.counterparts[0] == np.arange(3)).all()
 
 
-def test_a_page_has_a_size_and_who_does_not_fit_is_still(population):
+def test_a_page_has_a_size_and_who_does_not_fit_is_still(population, tmp_path):
     (first, *_) = aw.explore(population, SPRITES).running
     each = sum(array.nbytes for array in first.arrays.values()) * 4 / 3
     images = 12 * 64 * 4 / 3
-    found = aw.explore(population, SPRITES, megabytes=(PAGE_BYTES + images + 2.5 * each) / 1e6)
+    megabytes = (PAGE_BYTES + images + 2.5 * each) / 1e6
+    found = aw.explore(population, SPRITES, megabytes=megabytes)
     assert len(found.running) == 2
+    assert aw.report.explorer(found, tmp_path / "page.html").stat().st_size < megabytes * 1e6
     assert re.fullmatch(r"with its 0.0 MB the page would have more than 0.16\d* MB", found.members[2].reason)
 
 

@@ -147,6 +147,7 @@ def run(
     from axiswise.engines import run_study
     from axiswise.records._layout import records_files
     from axiswise.studies import SCALES, find_study
+    from axiswise.studies.study import with_seeds_from
 
     chosen = find_study(study)
     if scale not in SCALES:
@@ -168,7 +169,7 @@ def run(
     except KeyboardInterrupt:
         raise interrupted() from None
     if os.access(folder, os.W_OK):
-        explorer_of_study(folder)
+        explorer_of_study(folder, with_seeds_from(chosen(scale), seeds_from))
         _write_report(folder)
     else:  # it was complete before
         typer.echo(f"{folder} is read-only: no report was written.")

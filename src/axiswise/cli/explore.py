@@ -1,6 +1,7 @@
 """`axiswise explore`: a page in which the decoders of a study or run folder run."""
 
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -9,12 +10,14 @@ import typer
 from axiswise.cli._outputs import Force, check_drawing, check_output
 from axiswise.cli.export import find_member
 from axiswise.errors import AxiswiseError
+from axiswise.records import read_json, read_study_header, records_file
 from axiswise.records._exploration import NOT_CHOSEN
 from axiswise.records._layout import EXPLORER_FILE, REPORT_FILE, RUN, RUN_FILE
 
-if TYPE_CHECKING:  # both would import PyTorch
+if TYPE_CHECKING:  # all would import PyTorch
     from axiswise.data import FactorDataset
     from axiswise.population import Population
+    from axiswise.studies import Run
 
 MEGABYTES = 8.0
 MOST_MEMBERS = 200  # that a page is made of without being asked for
@@ -72,26 +75,50 @@ def explore(
     _write(folder, page, explored, dataset, chosen, megabytes)
 
 
-def explorer_of_study(folder: Path) -> None:
+def explorer_of_study(folder: Path, runs: "Sequence[Run]") -> None:
     """Writes the explorer of a study that has just run, if it is one of images or of points of the plane.
 
-    What cannot be explored is said in a line; the study is complete without it.
-    """
-    from axiswise.records._layout import records_files
+    A page that is newer than all records is left as it is. What cannot be explored is said in a line; the study is
+    complete without it.
 
-    page = folder / EXPLORER_FILE
-    records = records_files(folder).values()
-    if page.is_file() and all(path.stat().st_mtime < page.stat().st_mtime for path in records):
+    Arguments:
+        folder: The study's folder.
+        runs: Its runs.
+    """
+    page, kinds = folder / EXPLORER_FILE, {run.name: run.members[0].model.shape for run in runs if run.members}
+    there = [run for run in runs if run.name in kinds and records_file(folder / run.name).is_file()]
+    shown = [run for run in there if len(kinds[run.name]) == 3] or [run for run in there if kinds[run.name] == (2,)]
+    made = page.stat().st_mtime if page.is_file() else 0.0
+    if all(records_file(folder / run.name).stat().st_mtime < made for run in shown):
         return
     try:
-        explored = _explored(folder, None, [])
-        if len(explored.population.members[0].model.shape) != 3 and explored.population.members[0].model.shape != (2,):
-            return
-        if len(explored.population) > MOST_MEMBERS:
-            raise AxiswiseError(f"{len(explored.population)} members; choose some with --members")
-        _write(folder, page, explored, _data_of(folder, explored), None, MEGABYTES)
+        explored = _trained(folder, shown)
+        dataset = shown[0].dataset()
+        _write(folder, page, explored, dataset.split().test if shown[0].held_out else dataset, None, MEGABYTES)
     except AxiswiseError as reason:
-        typer.echo(f"explorer: none ({reason}). `axiswise explore {folder}` has options.")
+        typer.echo(f"explorer: none, since {reason}")
+
+
+def _trained(folder: Path, runs: "Sequence[Run]") -> Explored:
+    """The members of those runs that have the data of the first."""
+    from axiswise.data.dataset import whole_identity
+    from axiswise.population import Population
+    from axiswise.population._folder import RunFolder
+
+    datasets = {run.name: read_json(folder / run.name / RUN_FILE, RUN)["dataset"] for run in runs}
+    first = datasets[runs[0].name]
+    alike = [run for run in runs if whole_identity(datasets[run.name]) == whole_identity(first)]
+    count = sum(len(run.members) for run in alike)
+    if count > MOST_MEMBERS:
+        raise AxiswiseError(f"there are {count} members: choose some, axiswise explore {folder} --members 0,1,2.")
+    members = []
+    for run in alike:
+        known = {member.address: member for member in run.members}
+        for _, found in RunFolder(folder / run.name).read_members(list(known), known):
+            if isinstance(found, AxiswiseError):
+                raise found
+            members.append(found)
+    return Explored([run.name for run in alike], first, Population(members), [])
 
 
 def _write(
@@ -103,7 +130,6 @@ def _write(
     megabytes: float,
 ) -> None:
     from axiswise.exploration import explore as run
-    from axiswise.records import read_study_header
     from axiswise.report import explorer, write_report
 
     header = read_study_header(folder)
@@ -133,7 +159,7 @@ def _explored(folder: Path, wanted: str | None, own: list[str]) -> Explored:
     """The runs of a folder that have the same data, images if there are any; those that are wanted, if one says so."""
     from axiswise.data.dataset import whole_identity
     from axiswise.population import Population, load
-    from axiswise.records import address, read_json, read_study_header
+    from axiswise.records import address
     from axiswise.records._folders import read_run
     from axiswise.studies import load_object
 
@@ -169,7 +195,6 @@ def _data_of(folder: Path, explored: Explored) -> "FactorDataset":
     """
     from axiswise.cli.data import _datasets
     from axiswise.data.dataset import whole_identity
-    from axiswise.records import read_study_header
     from axiswise.studies import find_study
 
     header, found = read_study_header(folder), None

@@ -33,6 +33,7 @@ PRIOR_SAMPLES = 20_000
 STRIP_LATENTS, STRIP_VALUES = 5, torch.linspace(-2.0, 2.0, 7)
 THUMBNAIL = 32  # largest side of an image of a strip
 PAGE_BYTES = 150_000  # of a page besides its members: scripts, style, text
+MATCH_BYTES = 16  # of a latent and its counterpart in one other member
 ENCODED = 4 / 3  # base64
 STORED_IN_ROWS = ("member", "status", "training_seconds")
 
@@ -100,6 +101,8 @@ def explore(
         member, left = _member(population, dataset, index, choice, left, megabytes)
         own = member._replace(settings=settings[choice.position], scores=values.get(member.address, {}))
         (running if own.layers else still).append(own)
+        if own.layers:
+            left -= MATCH_BYTES * own.arrays["codes"].shape[1] * (2 * len(running) - 1)
     return Exploration(
         title=title or f"Explore {dataset.name}",
         summary=summary,

@@ -174,8 +174,8 @@
     idle = setTimeout(measure, 150);
   }
 
-  function draw(now) {
-    const what = waiting;
+  function draw() {
+    const what = waiting, began = performance.now();
     if (!what) return;
     waiting = null;
     if (what.all || what.build) buildLatents();
@@ -184,7 +184,7 @@
     drawSliders();
     drawCodePlane();
     if (state.playing) requestAnimationFrame(advance);
-    page.milliseconds = performance.now() - now;
+    page.milliseconds = performance.now() - began;
   }
 
   /** Pixels of values (channels, rows, columns) on a canvas, from black at low to white at high. */
@@ -572,10 +572,8 @@
     const y = turned(state.lead, state.lead.z), clamp = (latent, value) => Math.min(Math.max(value, ends(latent)[0]), ends(latent)[1]);
     const size = (latent) => ends(latent)[1] - ends(latent)[0];
     stop();
-    move([
-      [state.across, clamp(state.across, y[state.across] + across * size(state.across))],
-      [state.up, clamp(state.up, y[state.up] + up * size(state.up))],
-    ]);
+    const pairs = [[state.across, across], [state.up, up]].filter(([, share]) => share !== 0);
+    move(pairs.map(([latent, share]) => [latent, clamp(latent, y[latent] + share * size(latent))]));
   }
 
   /** Lets a canvas move the two latents: a pointer drags, arrow keys step. */
@@ -652,6 +650,7 @@
     place("members").replaceChildren(...members.map((member) => member.parts.card));
     place("whys").replaceChildren(...members.map((member) => member.parts.why));
     draggable(place("codes"));
+    place("passive-fold").addEventListener("toggle", drawHistograms); // which have no width before
     for (const name of ["across", "up"]) {
       place(name).addEventListener("change", () => {
         state.angle = 0;
@@ -680,7 +679,7 @@
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => changed({ build: true }));
     leadWith(members[0]);
     startFrom(0);
-    draw(performance.now()); // at once: the page is whole when it is first seen
+    draw(); // at once: the page is whole when it is first seen
   }
 
   // For the console, and for tests.

@@ -50,7 +50,7 @@
     const spread = Array.from({ length: latents }, (_, latent) => deviation(column(codes, latents, latent)) || 1);
     return {
       ...own, number, codes, latents, spread, letter: String.fromCharCode(65 + number), prepared: decoder.prepare(own),
-      z: new Float64Array(latents), origin: new Float64Array(latents), grams: new Map(), here: null,
+      z: new Float64Array(latents), origin: new Float64Array(latents), grams: new Map(), reaches: new Map(), here: null,
     };
   });
 
@@ -99,8 +99,16 @@
     return `z${latent}` + (turn && state.angle !== 0 && [turn.first, turn.second].includes(latent) ? "′" : "");
   }
 
+  /** The ends of a slider; those of rotated latents are far enough apart for all codes of their plane. */
   function ends(latent) {
-    return [state.lead.low[latent], state.lead.high[latent]];
+    const { low, high, codes, latents, reaches } = state.lead, pair = [state.across, state.up];
+    if (state.angle === 0 || !pair.includes(latent)) return [low[latent], high[latent]];
+    const key = String([...pair].sort());
+    if (!reaches.has(key)) {
+      const [first, second] = pair.map((each) => column(codes, latents, each));
+      reaches.set(key, first.reduce((far, value, row) => Math.max(far, Math.hypot(value, second[row])), 0));
+    }
+    return [Math.min(low[latent], -reaches.get(key)), Math.max(high[latent], reaches.get(key))];
   }
 
   // ---- moving ----
@@ -443,9 +451,9 @@
   }
 
   function slider(latent) {
-    const [low, high] = ends(latent), step = (high - low) / 400;
+    const step = (ends(latent)[1] - ends(latent)[0]) / 400;
     const name = `z${latent}`;
-    const range = make("input", { type: "range", min: low, max: high, step: "any", "aria-label": `${name}, slider` });
+    const range = make("input", { type: "range", step: "any", "aria-label": `${name}, slider` });
     const number = make("input", { type: "number", step: Number(step.toPrecision(1)), "aria-label": `${name}, value` });
     const button = make("button", { type: "button", className: "play" });
     const histogram = make("canvas", { className: "histogram", "aria-hidden": "true" });
@@ -459,7 +467,7 @@
     // Keys move by a step that one can see; without a step of its own, the range takes any value.
     range.addEventListener("keydown", (event) => {
       const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -5, PageUp: 5 }[event.key];
-      const now = turned(state.lead, state.lead.z)[latent];
+      const now = turned(state.lead, state.lead.z)[latent], [low, high] = ends(latent);
       const there = event.key === "Home" ? low : event.key === "End" ? high
         : steps && Math.min(Math.max(now + steps * (high - low) / STEPS, low), high);
       if (there === undefined) return;
@@ -497,6 +505,7 @@
     for (const [latent, { row, range, number, button, label }] of rows) {
       const playing = Boolean(state.playing && state.playing.latent === latent);
       row.classList.toggle("in-hand", state.hand === latent);
+      [range.min, range.max] = ends(latent);
       range.value = y[latent];
       if (document.activeElement !== number || playing) number.value = y[latent].toFixed(2);
       label.textContent = latentName(state.lead, latent);
@@ -518,7 +527,9 @@
         counts[Math.min(Math.max(bin, 0), bins - 1)] += 1 / count;
       }
       const moved = turn && state.angle !== 0 && [turn.first, turn.second].includes(latent);
-      const prior = lead.prior && (!moved || lead.symmetric) ? lead.prior[latent] : null;
+      // The prior's bins are those of the slider before any rotation.
+      const wider = (high - low) / (lead.high[latent] - lead.low[latent]);
+      const prior = lead.prior && (!moved || lead.symmetric) ? lead.prior[latent].map((share) => share * wider) : null;
       const width = histogram.clientWidth || 300, height = 28, ratio = window.devicePixelRatio || 1;
       [histogram.width, histogram.height] = [width * ratio, height * ratio];
       const context = histogram.getContext("2d"), style = getComputedStyle(document.documentElement);
@@ -534,7 +545,10 @@
         context.strokeStyle = style.getPropertyValue("--ink").trim();
         context.lineWidth = 1.5;
         context.beginPath();
-        prior.forEach((share, bin) => context.lineTo((bin + 0.5) * width / bins, height - Math.min(share / top, 1) * (height - 2)));
+        prior.forEach((share, bin) => {
+          const value = lead.low[latent] + (bin + 0.5) * (lead.high[latent] - lead.low[latent]) / bins;
+          context.lineTo(width * (value - low) / (high - low), height - Math.min(share / top, 1) * (height - 2));
+        });
         context.stroke();
       }
     }

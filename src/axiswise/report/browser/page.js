@@ -423,7 +423,7 @@
       ["JᵀJ off its diagonal, here", here ? percent(here[1]) : "…"],
       [`the same, over ${pointsOf(member)} observations`, over && complete ? percent(over[1]) : "…"],
     ];
-    const note = state.angle !== 0 && !rotation(member) ? ["rotated", "no: a latent has no counterpart"] : null;
+    const note = state.angle !== 0 && !rotation(member) ? ["not rotated: a latent has no counterpart", "–"] : null;
     const check = ["largest difference from PyTorch's image", format(member.difference, 2)];
     facts.replaceChildren(...[...rows, ...(note ? [note] : []), check].flatMap(
       ([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]));
@@ -457,11 +457,11 @@
     const number = make("input", { type: "number", step: Number(step.toPrecision(1)), "aria-label": `${name}, value` });
     const button = make("button", { type: "button", className: "play" });
     const histogram = make("canvas", { className: "histogram", "aria-hidden": "true" });
-    const label = make("span", { className: "latent-name", textContent: name });
+    const label = make("span", { className: "latent-name", textContent: name }), kl = make("span", { className: "kl" });
     const holds = state.lead.kl ? `${fixed(state.lead.kl[latent])} nats` : `spread ${format(state.lead.spread[latent], 2)}`;
     const matches = make("div", { className: "matches" }, ...members.filter((member) => member !== state.lead).map((member) => match(member, latent)));
     const row = make("div", { className: "latent", "data-latent": latent },
-      make("div", { className: "latent-head" }, label, make("span", { className: "kl", textContent: holds }), number, button),
+      make("div", { className: "latent-head" }, label, kl, number, button),
       histogram, range, matches);
     range.addEventListener("input", () => { stop(); take(latent); move([[latent, Number(range.value)]]); });
     // Keys move by a step that one can see; without a step of its own, the range takes any value.
@@ -486,7 +486,7 @@
     button.addEventListener("click", () => { play(latent); changed({ hand: true }); });
     row.addEventListener("focusin", () => take(latent));
     row.addEventListener("pointerdown", () => take(latent));
-    rows.set(latent, { row, range, number, button, histogram, label });
+    rows.set(latent, { row, range, number, button, histogram, label, kl, holds });
     return row;
   }
 
@@ -502,13 +502,14 @@
 
   function drawSliders() {
     const y = turned(state.lead, state.lead.z);
-    for (const [latent, { row, range, number, button, label }] of rows) {
+    for (const [latent, { row, range, number, button, label, kl, holds }] of rows) {
       const playing = Boolean(state.playing && state.playing.latent === latent);
       row.classList.toggle("in-hand", state.hand === latent);
       [range.min, range.max] = ends(latent);
       range.value = y[latent];
       if (document.activeElement !== number || playing) number.value = y[latent].toFixed(2);
       label.textContent = latentName(state.lead, latent);
+      kl.textContent = label.textContent === `z${latent}` ? holds : "rotated"; // its divergence is another one
       button.textContent = playing ? "❚❚" : "▶";
       button.setAttribute("aria-label", playing ? `Pause z${latent}` : `Play z${latent}`);
     }

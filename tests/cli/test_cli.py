@@ -68,6 +68,7 @@ def test_the_command_line_is_frozen():
         "explain": [
             *("--beta", "--data", "--factors", "--force", "--likelihood", "--out", "--points", "--seed", "factory"),
         ],
+        "explore": ["--data", "--force", "--megabytes", "--members", "--out", "--own", "--run", "-o", "folder"],
         "export": ["--member", "--out", "--own", "--to", "folder"],
         "list": ["--force", "--json"],
         "report": ["folder"],

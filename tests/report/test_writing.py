@@ -381,7 +381,8 @@ def test_importing_the_report_imports_no_torch_and_changes_no_settings():
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
-    assert set(report.__all__) == {"contact_sheet", "heat_map_sheet", "page", "scatter_sheet", "write_report"}
+    names = {"contact_sheet", "explorer", "heat_map_sheet", "page", "scatter_sheet", "write_report"}
+    assert set(report.__all__) == names
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 8, 8), (7, 3, 8, 12), (30, 2, 4, 4)])

@@ -24,6 +24,7 @@ from axiswise.cli._interruption import interrupted
 from axiswise.cli._outputs import LAST_SEED, Force, check_drawing, check_output
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
+from axiswise.cli.explore import explore, explorer_of_study
 from axiswise.cli.export import export
 from axiswise.cli.listing import list_studies
 from axiswise.cli.score import score
@@ -49,6 +50,7 @@ app.command("score", short_help="Score codes against factors in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
 app.command("explain", short_help="Explain the latents of your own model.")(explain)
+app.command("explore", short_help="Write a page in which the decoders of a study run.")(explore)
 app.command("export", short_help="Write a trained member as state dicts, ONNX or torch.export programs.")(export)
 
 
@@ -152,6 +154,7 @@ def run(
     from axiswise.engines import run_study
     from axiswise.records._layout import records_files
     from axiswise.studies import SCALES, find_study
+    from axiswise.studies.study import with_seeds_from
 
     chosen = find_study(study)
     if scale not in SCALES:
@@ -173,6 +176,7 @@ def run(
     except KeyboardInterrupt:
         raise interrupted() from None
     if os.access(folder, os.W_OK):
+        explorer_of_study(folder, with_seeds_from(chosen(scale), seeds_from))
         _write_report(folder)
     else:  # it was complete before
         typer.echo(f"{folder} is read-only: no report was written.")

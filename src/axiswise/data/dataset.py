@@ -314,6 +314,20 @@ def value_range(dataset: FactorDataset) -> tuple[float, float]:
     return low.item(), high.item()
 
 
+def whole_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity of a dataset, whichever part of a split it is.
+
+    Example:
+        >>> from axiswise.data import synth_linear
+        >>> square = synth_linear(samples=100)
+        >>> whole_identity(square.split().test.identity) == whole_identity(square.identity)
+        True
+    """
+    arguments = dict(identity["arguments"])
+    changes = [change for change in arguments.pop("changes", []) if "split" not in change]
+    return {"name": identity["name"], "arguments": arguments, "changes": changes}
+
+
 class DatasetSplit(NamedTuple):
     """The three parts of a dataset.
 

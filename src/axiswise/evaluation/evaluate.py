@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from axiswise.data import FactorDataset
+from axiswise.data.dataset import whole_identity
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation._arrays import store_arrays
 from axiswise.evaluation._quantities import QUANTITIES, Quantities, at_same_points, by_member
@@ -136,7 +137,7 @@ def evaluate(
 def _own_folder(population: Population, dataset: FactorDataset) -> Path | None:
     """The folder of a population, if the dataset is what its members were trained on, or another part of that."""
     folder = population.folder
-    if folder is None or _whole(population.trained[0].about["dataset"]) != _whole(dataset.identity):
+    if folder is None or whole_identity(population.trained[0].about["dataset"]) != whole_identity(dataset.identity):
         return None
     if not (folder / RUN_FILE).is_file():
         raise AxiswiseError(
@@ -160,13 +161,6 @@ def _check_home(population: Population, folder: Path) -> None:
                 f"{folder} has members that were trained on {home}. Got member {trained.member.address}, which was "
                 f"trained on {trained.about['dataset']}. Choose another `out`."
             )
-
-
-def _whole(identity: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The identity of a dataset, whichever part of a split it is."""
-    arguments = dict(identity["arguments"])
-    changes = [change for change in arguments.pop("changes", []) if "split" not in change]
-    return {"name": identity["name"], "arguments": arguments, "changes": changes}
 
 
 def each(measure: Measure) -> Measure:

@@ -46,6 +46,7 @@ def document(study: Study, parts: Sequence[tuple[Section, Sequence[Picture]]]) -
     return whole_page(
         study.title,
         element("header", element("h1", study.title), _paragraph(study.summary, "lead"), _facts(study, compared)),
+        _explorer(study),
         _contents(compared),
         _notices(study, compared),
         *(_section(section, pictures) for section, pictures in parts),
@@ -89,6 +90,13 @@ def _range(values: Iterable[Setting]) -> str:
     numbers = sorted(value for value in values if isinstance(value, int | float))
     ends = dict.fromkeys(setting(value) for value in (*numbers[:1], *numbers[-1:]))
     return " … ".join(ends)
+
+
+def _explorer(study: Study) -> Markup:
+    if not study.explorer:
+        return Markup()
+    link = element("a", "Move the latents yourself", href=study.explorer)
+    return element("p", link, ": the decoders of some members run in a page beside this one.")
 
 
 def _contents(compared: Sequence[Section]) -> Markup:

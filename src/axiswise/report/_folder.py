@@ -13,7 +13,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.records import Record, read_json, read_records, read_study_header, records_file
 from axiswise.records._folders import read_run
 from axiswise.records._forms import RunForm
-from axiswise.records._layout import RUN, RUN_FILE, STUDY_FILE
+from axiswise.records._layout import EXPLORER_FILE, RUN, RUN_FILE, STUDY_FILE
 
 LONG = 48  # characters of a structure that are still worth reading
 
@@ -80,7 +80,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Study:
-    """The study that a report describes: its runs, its title and summary, its command and versions."""
+    """The study that a report describes: its runs, its title and summary, its command and versions.
+
+    `explorer` is the page beside the report in which decoders run; empty if there is none.
+    """
 
     folder: Path
     title: str
@@ -90,6 +93,7 @@ class Study:
     versions: dict[str, Any]
     skipped: dict[str, str]
     runs: tuple[Run, ...]
+    explorer: str = ""
 
 
 def read_folder(folder: Path) -> Study:
@@ -125,6 +129,7 @@ def read_folder(folder: Path) -> Study:
         versions=header.get("versions") or {},
         skipped=header.get("skipped") or {},
         runs=runs,
+        explorer=EXPLORER_FILE if (folder / EXPLORER_FILE).is_file() else "",
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, YAxis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
@@ -21,7 +21,9 @@ from axiswise.statistics import mean_interval
 
 PALETTE = ("#2b6cb0", "#d9622b", "#2f9e77", "#b5579c", "#d69e2e", "#4fb3d9", "#6b5bb5", "#7b8794")
 DECADE = 10.0
+CHARACTERS = 26  # of tick labels that fit below one of four panels
 TITLE = 34  # characters of a small title that fit above one of four panels
+BEGINNING = 0.05  # share of training that does not decide the axis of its curves
 DOTS = 2000  # of one kind in a panel: more cover each other
 
 
@@ -137,7 +139,7 @@ def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | No
             colour = SEQUENCE(float(norm(line.colour))) if norm and math.isfinite(line.colour) else ACCENT
             if term in line.terms:
                 axes.plot(line.step, line.terms[term], color=colour, linewidth=0.8, alpha=0.65)
-        _value_axis(axes, np.concatenate([line.terms[term] for line in lines if term in line.terms]), term=True)
+        _value_axis(axes, np.concatenate([_settled(line, term) for line in lines if term in line.terms]), term=True)
         _step_axis(axes)
         axes.set_title(label(term), loc="left")
     if norm and colour_label:
@@ -145,18 +147,24 @@ def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | No
     return figure
 
 
+def _settled(line: Line, term: str) -> np.ndarray:
+    """What a term was after the first twentieth of training, whose fall would leave no room for the rest."""
+    late = line.terms[term][line.step >= line.step[-1] * BEGINNING]
+    return late if np.isfinite(late).any() else line.terms[term]
+
+
 @picture
-def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> Figure:
+def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
     """Draws each latent's KL over training, a panel per member.
 
     Arguments:
-        courses: For each member its name, the steps (t,) and the KL of each latent (t, z).
+        courses: For each member its name, the steps (t,), the KL of each latent (t, z), and which are active (z,).
     """
     figure, panels = _panels(len(courses), share=True)
-    for axes, (name, step, kl) in zip(panels, courses, strict=True):
+    for axes, (name, step, kl, active) in zip(panels, courses, strict=True):
         final = np.argsort(-kl[-1], kind="stable")
         for place, latent in enumerate(final):
-            colour = PALETTE[place % len(PALETTE)] if kl[-1, latent] > 0.01 else "#c3cad2"
+            colour = PALETTE[place % len(PALETTE)] if active[latent] else "#c3cad2"
             axes.plot(step, kl[:, latent], color=colour, linewidth=1.2, alpha=0.9)
         axes.set_title(textwrap.fill(name, TITLE), loc="left", fontsize=8)
         _step_axis(axes)
@@ -225,12 +233,33 @@ def _swept_axis(axes: Axes, values: np.ndarray) -> None:
 
 
 def _ticks(axis: Axis, values: np.ndarray) -> None:
-    """Puts the ticks where the swept values are, as long as they can be read there."""
+    """Puts the ticks where the swept values are, few enough, and names those whose names have room."""
     at = np.unique(values[np.isfinite(values)])
     if len(at) <= 7:
+        named = _with_room(at, sideways=isinstance(axis, YAxis))
         axis.set_major_locator(FixedLocator(at.tolist()))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: setting(value)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: named.get(value, "")))
         axis.set_minor_locator(NullLocator())
+
+
+def _with_room(at: np.ndarray, *, sideways: bool) -> dict[float, str]:
+    """The names of values along an axis that do not touch: from the last one down, one that would is left out.
+
+    Example:
+        >>> list(_with_room(np.array([1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0]), sideways=False).values())
+        ['1', '0.01', '1e-4']
+    """
+    places = np.log(at) if _spans(at, DECADE) else at
+    places = (places - places[0]) / (np.ptp(places) or 1.0)
+    named: dict[float, str] = {}
+    edge = math.inf
+    for value, place in zip(at[::-1].tolist(), places[::-1].tolist(), strict=True):
+        mantissa, _, exponent = f"{value:.5e}".partition("e")
+        name = min(setting(value), f"{float(mantissa):g}e{int(exponent)}", key=len)
+        half = (1.0 if sideways else (len(name) + 1) / 2) / CHARACTERS
+        if place + half <= edge:
+            named[value], edge = name, place - half
+    return named
 
 
 def _value_axis(axes: Axes, values: np.ndarray, *, term: bool) -> None:
@@ -245,7 +274,7 @@ def _value_axis(axes: Axes, values: np.ndarray, *, term: bool) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(values.min() / 1.2, values.max() * 1.2)
     else:
-        axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=bool((values == values.round()).all())))
         if not term and values.min() >= 0:
             unit = 0.2 <= values.max() <= 1
             top = 1.0 if unit else values.max() or 1.0

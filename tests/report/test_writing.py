@@ -158,7 +158,7 @@ def test_a_single_active_latent_has_no_alignment(tmp_path: Path, row, write_run)
     write_run(tmp_path, rows)
     words = read(write_report(tmp_path)).words
     assert "DtO : 0.650 ± 0.205." in words
-    assert "Rank correlation −1.000 over 4 members. Members with fewer than two active latents (4) are not" in words
+    assert "Rank correlation −1.00 over 4 members. Members with fewer than two active latents (4) are not" in words
     assert "β members MIG DtO active latents" in words
     assert "4 4 0.100 ± 0.000 0.000 ± 0.000 1.00 ± 0.00" in words
 
@@ -172,7 +172,7 @@ def test_arrays_are_called_by_their_name_not_their_hash(tmp_path: Path, row, wri
     alone, compared = (read(write_report(tmp_path / name)).words for name in ("one", "two"))
     assert "2 members: my photos, linear, BetaVAE, β = 0.01" in alone
     assert not any(one in words for one in hashes for words in (alone, compared))
-    assert "They differ in x (… (60303a), … (9f86d0))." in compared  # what else would tell them apart
+    assert "They differ in X (… (60303a), … (9f86d0))." in compared  # what else would tell them apart
 
 
 def test_reports_and_geometry_agree_on_what_is_active():

@@ -1,5 +1,6 @@
 """Measures against a swept setting, against each other, and against the step of training."""
 
+import itertools
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from axiswise.statistics import mean_interval
 
 PALETTE = ("#2b6cb0", "#d9622b", "#2f9e77", "#b5579c", "#d69e2e", "#4fb3d9", "#6b5bb5", "#7b8794")
 DECADE = 10.0
-CHARACTERS = 26  # of tick labels that fit below one of four panels
+CHARACTERS = 21  # of tick labels that fit below the values of one of four panels
 TITLE = 34  # characters of a small title that fit above one of four panels
 BEGINNING = 0.05  # share of training that does not decide the axis of its curves
 DOTS = 2000  # of one kind in a panel: more cover each other
@@ -243,23 +244,35 @@ def _ticks(axis: Axis, values: np.ndarray) -> None:
 
 
 def _with_room(at: np.ndarray, *, sideways: bool) -> dict[float, str]:
-    """The names of values along an axis that do not touch: from the last one down, one that would is left out.
+    """The names of values along an axis: all if they do not touch, else every second from the last on, or third, ….
 
     Example:
         >>> list(_with_room(np.array([1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0]), sideways=False).values())
         ['1', '0.01', '1e-4']
     """
     places = np.log(at) if _spans(at, DECADE) else at
-    places = (places - places[0]) / (np.ptp(places) or 1.0)
-    named: dict[float, str] = {}
-    edge = math.inf
-    for value, place in zip(at[::-1].tolist(), places[::-1].tolist(), strict=True):
-        mantissa, _, exponent = f"{value:.5e}".partition("e")
-        name = min(setting(value), f"{float(mantissa):g}e{int(exponent)}", key=len)
-        half = (1.0 if sideways else (len(name) + 1) / 2) / CHARACTERS
-        if place + half <= edge:
-            named[value], edge = name, place - half
-    return named
+    places = ((places - places[0]) / (np.ptp(places) or 1.0)).tolist()
+    names = [_short(value) for value in at.tolist()]
+    widths = [1.5 if sideways else (len(name) + 1) for name in names]
+    for stride in range(1, len(names)):
+        kept = range(len(names) - 1, -1, -stride)
+        if all(
+            (places[right] - places[left]) * CHARACTERS > (widths[right] + widths[left]) / 2
+            for right, left in itertools.pairwise(kept)
+        ):
+            return {float(at[place]): names[place] for place in kept}
+    return {float(at[-1]): names[-1]}
+
+
+def _short(value: float) -> str:
+    """A chosen value in the fewest characters.
+
+    Example:
+        >>> _short(0.0001), _short(0.00025), _short(0.1), _short(20000.0)
+        ('1e-4', '2.5e-4', '0.1', '2e4')
+    """
+    mantissa, _, exponent = f"{value:.5e}".partition("e")
+    return min(setting(value), f"{float(mantissa):g}e{int(exponent)}", key=len)
 
 
 def _value_axis(axes: Axes, values: np.ndarray, *, term: bool) -> None:

@@ -316,8 +316,6 @@ def _why_not_finite(value: float, detail: Mapping[str, Any]) -> str:
     """Why a member has no value of a measure, as far as the other fields of its result tell."""
     if 0 in (detail.get("active"), detail.get("active_latents")):
         return "no latent is active"
-    if detail.get("constant_factors"):
-        return f"constant factors: {', '.join(detail['constant_factors'])}"
     return f"the measure gave {value}"
 
 

@@ -179,11 +179,11 @@ def phrase(settings: dict[str, Setting]) -> str:
     """Writes settings as words: names for numbers, the bare value for what names itself.
 
     Example:
-        >>> phrase({"objective": "BetaVAE", "beta": 4.0, "ratio": None})
-        'BetaVAE, β = 4'
+        >>> phrase({"objective": "BetaVAE", "beta": 4.0, "ratio": None, "travel": "[8.0, 4.0]"})
+        'BetaVAE, β = 4, travel = [8.0, 4.0]'
     """
     return ", ".join(
-        value if isinstance(value, str) else f"{label(name)} = {setting(value)}"
+        value if isinstance(value, str) and value[:1].isalpha() else f"{label(name)} = {setting(value)}"
         for name, value in settings.items()
         if value is not None
     )

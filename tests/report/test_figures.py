@@ -174,10 +174,11 @@ def test_the_beginning_of_training_does_not_decide_the_axis():
 
 
 def test_passive_latents_are_grey_whatever_their_kl():
-    step, kl = np.arange(3), np.array([[0.1, 0.1], [0.1, 0.1], [0.005, 0.05]])
+    step, kl = np.arange(3), np.array([[9.0, 0.1], [0.1, 0.1], [0.005, 0.05]])
     (axes,) = build(figures.latent_courses, [("name", step, kl, np.array([True, False]))]).axes
     passive, active = (line.get_color() for line in axes.lines)  # in the order of their KL
     assert (passive, active) == ("#c3cad2", figures.PALETTE[1])
+    assert 0.1 < axes.get_ylim()[1] < 0.11  # that of the values after the beginning
 
 
 def test_long_names_of_rows_of_planes_do_not_touch():

@@ -280,7 +280,7 @@ def _training(section: Section) -> Iterator[Picture]:
         yield Picture(
             "latents",
             figures.latent_courses(histories),
-            "The KL of each latent while training. Latents that are passive at the end are grey."
+            "The KL of each latent while training, on axes as above. Latents that are passive at the end are grey."
             + _choice(shown, by_latent),
             f"KL of each latent over training for {len(shown)} members",
         )

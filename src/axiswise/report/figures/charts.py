@@ -140,7 +140,11 @@ def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | No
             colour = SEQUENCE(float(norm(line.colour))) if norm and math.isfinite(line.colour) else ACCENT
             if term in line.terms:
                 axes.plot(line.step, line.terms[term], color=colour, linewidth=0.8, alpha=0.65)
-        _value_axis(axes, np.concatenate([_settled(line, term) for line in lines if term in line.terms]), term=True)
+        _value_axis(
+            axes,
+            np.concatenate([_settled(line.step, line.terms[term]) for line in lines if term in line.terms]),
+            term=True,
+        )
         _step_axis(axes)
         axes.set_title(label(term), loc="left")
     if norm and colour_label:
@@ -148,10 +152,10 @@ def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | No
     return figure
 
 
-def _settled(line: Line, term: str) -> np.ndarray:
-    """What a term was after the first twentieth of training, whose fall would leave no room for the rest."""
-    late = line.terms[term][line.step >= line.step[-1] * BEGINNING]
-    return late if np.isfinite(late).any() else line.terms[term]
+def _settled(step: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """What was recorded after the first twentieth of training, whose fall would leave no room for the rest."""
+    late = values[step >= step[-1] * BEGINNING]
+    return late if np.isfinite(late).any() else values
 
 
 @picture
@@ -169,7 +173,8 @@ def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarr
             axes.plot(step, kl[:, latent], color=colour, linewidth=1.2, alpha=0.9)
         axes.set_title(textwrap.fill(name, TITLE), loc="left", fontsize=8)
         _step_axis(axes)
-    panels[0].set_ylim(bottom=0)  # of all, once all are drawn
+    top = np.nanmax([np.nanmax(_settled(step, kl), initial=0.0) for _, step, kl, _ in courses])
+    panels[0].set_ylim(0, 1.05 * float(top) or 1.0)  # of all, once all are drawn
     panels[0].set_ylabel("KL of each latent (nats)")
     return figure
 

@@ -310,9 +310,16 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
         detail = {name: _own(fields[name], row, len(members), _is_shared(result, name)) for name in others}
         detail |= {name: own[row] for name, own in about.items()}
         known = isinstance(value, bool | int) or math.isfinite(value)
-        reason = None if known else "undefined for this member"
+        reason = None if known else _why_not_finite(value, detail)
         results.append(MeasureResult(value if known else None, reason, detail))
     return results
+
+
+def _why_not_finite(value: float, detail: Mapping[str, Any]) -> str:
+    """Why a member has no value of a measure, as far as the other fields of its result tell."""
+    if 0 in (detail.get("active"), detail.get("active_latents")):
+        return "no latent is active"
+    return f"the measure gave {value}"
 
 
 def _has_inputs(fields: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import numpy as np
 
 from axiswise.records import records_file
-from axiswise.report._folder import Member, Run, Setting, Study
+from axiswise.report._folder import Member, Run, Setting, Study, plain, spelt_out
 from axiswise.report._sections import (
     MISSING,
     Section,
@@ -21,8 +21,10 @@ from axiswise.report._sections import (
     number,
     phrase,
     setting,
+    turned,
     varying,
 )
+from axiswise.report._terms import terms
 from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 from axiswise.statistics import mean_interval
 
@@ -30,8 +32,8 @@ SHOWN = 1000  # rows of a table, at most
 COLLAPSED = "†"  # marks a score of members without an active latent
 NAMED = 24  # values of a setting, or members that diverged, that a sentence names
 SUMMARY_NOTE = (
-    "Mean over members ± its 95 % Student t interval, which a single member does not have; (k of n) where only k of n "
-    "members have a value."
+    "Mean over members ± its 95 % interval, which a single member does not have; (k of n) where only k of n members "
+    "have a value."
 )
 
 
@@ -48,6 +50,7 @@ def document(study: Study, parts: Sequence[tuple[Section, Sequence[Picture]]]) -
         element("header", element("h1", study.title), _paragraph(study.summary, "lead"), _facts(study, compared)),
         _explorer(study),
         _contents(compared),
+        _terms(compared),
         _notices(study, compared),
         *(_section(section, pictures) for section, pictures in parts),
         _provenance(study),
@@ -104,6 +107,12 @@ def _contents(compared: Sequence[Section]) -> Markup:
         return Markup()
     links = (element("a", section.name, href=f"#{_anchor(section)}") for section in compared)
     return element("nav", *links)
+
+
+def _terms(compared: Sequence[Section]) -> Markup:
+    """What the words of the page mean, before the first section uses them."""
+    pairs = (element("div", element("dt", name), element("dd", words)) for name, words in terms(compared))
+    return element("section", element("h2", "Words"), element("dl", *pairs, class_="terms"))
 
 
 def _anchor(section: Section) -> str:
@@ -164,7 +173,9 @@ def _setup(section: Section) -> str:
     """Describes in two sentences what all members share and what differs."""
     members = section.members
     differing = varying(members)
-    shared = phrase({name: value for name, value in members[0].settings.items() if name not in differing})
+    shared = phrase(
+        {name: value for name, value in members[0].settings.items() if name not in differing and spelt_out(value)}
+    )
     opening = f"{len(members)} members" if len(members) > 1 else "One member"
     sentences = [f"{opening}: {shared}." if shared else f"{opening}."]
     if differing:
@@ -179,9 +190,10 @@ def _setup(section: Section) -> str:
 
 def _findings(section: Section) -> Markup:
     """One sentence per leading measure: where its mean is highest and lowest, and whether the intervals overlap."""
-    parts = dict(grouped(section.members, distinct(section.members)))
     items = []
     for measure in [name for name in ("mig", "dto") if name in section.measures]:
+        members = turned(section.members) if measure == "dto" else section.members
+        parts = dict(grouped(members, distinct(section.members)))
         values = {name: measured(part, measure) for name, part in parts.items()}
         means = {name: np.nanmean(part) for name, part in values.items() if np.isfinite(part).any()}
         if not means:
@@ -198,6 +210,9 @@ def _findings(section: Section) -> Markup:
                 name,
                 f" is highest at {high}, {_mean(parts[high], measure, scale)}, and lowest at {low}, ",
                 f"{_mean(parts[low], measure, scale)}; {_apart(values[high], values[low], scale)}.",
+                " Settings in which a single latent is active do not count."
+                if len(members) < len(section.members)
+                else "",
             )
         )
     return element("ul", *(element("li", item) for item in items), class_="findings") if items else Markup()
@@ -311,7 +326,7 @@ def _dataset(run: Run) -> str:
     dataset = run.header.get("dataset")
     if not isinstance(dataset, dict):
         return str(dataset or "")
-    arguments = ", ".join(f"{name}={value!r}" for name, value in (dataset.get("arguments") or {}).items())
+    arguments = ", ".join(f"{name}={plain(value)}" for name, value in (dataset.get("arguments") or {}).items())
     return f"{dataset.get('name', '')}({arguments})"
 
 

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
@@ -16,6 +17,9 @@ from axiswise.records._forms import RunForm
 from axiswise.records._layout import EXPLORER_FILE, RUN, RUN_FILE, STUDY_FILE
 
 LONG = 48  # characters of a structure that are still worth reading
+SHORT = 6  # characters of a hash that tell a few apart
+SHA256, CUT = re.compile("[0-9a-f]{64}"), re.compile(r"… \([0-9a-f]{6}\)$")
+ACTIVE = "active_latents"  # how many, which the details of other measures say
 
 Setting = float | int | str | None
 """What was chosen: a number, a name, or nothing where a member has no such setting."""
@@ -182,6 +186,9 @@ def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iter
             member.values[measure] = value
             if (record.get("detail") or {}).get("active_latents") == 0:
                 member.collapsed.add(measure)
+        active = _active(measure, record.get("detail") or {})
+        if not math.isnan(active):
+            member.values.setdefault(ACTIVE, active)
         devices.add(record.get("device") or "")
         for package, version in (record.get("versions") or {}).items():
             versions.setdefault(package, set()).add(str(version))
@@ -191,6 +198,11 @@ def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iter
             "`aw.evaluate(..., out=folder)`."
         )
     return Run(name or "", folder, header, tuple(members.values()), factors, frozenset(devices - {""}), versions)
+
+
+def _active(measure: str, detail: Mapping[str, Any]) -> float:
+    """How many latents are active, by the posteriors; NaN where a row does not say."""
+    return finite(detail.get("active") if measure == "dto" else detail.get(ACTIVE))
 
 
 def _settings(record: Record) -> dict[str, Setting]:
@@ -209,18 +221,32 @@ def _settings(record: Record) -> dict[str, Setting]:
 def plain(value: Any) -> Setting:
     """Numbers, names and None as they are, truth values and structures as text; of long ones the start and a hash.
 
+    Of a SHA-256, by which arrays are identified, the beginning.
+
     Example:
         >>> plain([[0.5, 0.25], [1.0, 2.0]]), plain([[0.123456789] * 9] * 9)
         ('[[0.5, 0.25], [1.0, 2.0]]', '[[0.123456789, 0… (7c61b2)')
+        >>> plain("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+        '… (9f86d0)'
     """
     if value is None or isinstance(value, str):
-        return value
+        return f"… ({value[:SHORT]})" if value and SHA256.fullmatch(value) else value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     text = json.dumps(value, sort_keys=True)
     if len(text) <= LONG:
         return text
-    return f"{text[: LONG // 3]}… ({hashlib.sha256(text.encode()).hexdigest()[:6]})"
+    return f"{text[: LONG // 3]}… ({hashlib.sha256(text.encode()).hexdigest()[:SHORT]})"
+
+
+def spelt_out(value: Setting) -> bool:
+    """Whether a value says what it is: not a hash, nor the start of what is too long to read.
+
+    Example:
+        >>> spelt_out("Adam"), spelt_out(plain("0123456789abcdef" * 4))
+        (True, False)
+    """
+    return not (isinstance(value, str) and CUT.search(value))
 
 
 def finite(value: Any) -> float:

@@ -46,7 +46,7 @@ def explore(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(help="Name of a dataset, or file.py:function; what the study or run.json names if not given."),
+        typer.Option(help="Name of a dataset, or file.py:function; what the study or run names if not given."),
     ] = None,
     out: Annotated[
         Path | None,

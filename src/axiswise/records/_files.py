@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ DIGEST = "sha256"  # the field that a digest is stored in
 SHORT = 16  # digits of the digest of a line
 REMAKE = "Delete it to have it made again."
 RESTORE = "Restore it, or choose another folder."
-DIGITS = 20  # of a whole number, with its sign
+DIGITS = 308  # of a whole number: more are beyond any float
 DEEPEST = 64  # lists and objects within each other, in any file
 LONGEST_LINE = 1 << 26  # bytes of a row: a compressed file may unpack to a line of any length
 BLOCK = 1 << 16  # bytes that are searched at a time for the end of the last whole line
@@ -116,14 +116,18 @@ def _text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _parsed(contents: bytes) -> tuple[Any, str]:
+def _parsed(contents: bytes, constant: Callable[[str], Any] | None = None) -> tuple[Any, str]:
     """A JSON value, and the digest of what it holds besides its digest, if it is an object.
+
+    Arguments:
+        contents: The file, or a line of it.
+        constant: What NaN and Infinity become; they are refused if None.
 
     Raises:
         ValueError: If it is not JSON of finite numbers, whole characters and a few levels.
     """
     try:
-        value = json.loads(contents, parse_int=_whole_number)
+        value = json.loads(contents, parse_int=_whole_number, parse_constant=constant)
         if contents.count(b"[") + contents.count(b"{") > DEEPEST and _is_deep(value):
             raise ValueError("its brackets are nested too deeply")
         found = {name: entry for name, entry in value.items() if name != DIGEST} if isinstance(value, dict) else {}
@@ -281,7 +285,7 @@ def read_rows(path: Path) -> Iterator[Json]:
                 raise AxiswiseError(f"Line {number} of {path} is longer than {LONGEST_LINE:,} bytes. Delete that line.")
             return
         try:
-            row, digest = _parsed(line)
+            row, digest = _parsed(line, lambda _: None)  # a row with NaN, which others may write, has a gap there
         except ValueError as error:
             raise AxiswiseError(
                 f"Line {number} of {path} is not JSON ({error}). Restore or delete that line."

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from axiswise.cli import main
-from axiswise.records import _numpy_files
 
 
 @pytest.fixture
@@ -77,8 +76,10 @@ def test_a_fault_of_ours_is_exit_code_1_with_a_log(call, monkeypatch):
     assert "TypeError: 'int' object is not callable" in Path(found[1]).read_text()
 
 
-def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, monkeypatch, call):
-    monkeypatch.setattr(_numpy_files, "free_memory", lambda: 100)
-    code, err = call("score", "codes.npy", "codes.npy")
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(call):
+    with Path("huge.npy").open("wb") as file:  # of which nothing is on the disk
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (10**11, 1)})
+        file.truncate(file.tell() + 8 * 10**11)
+    code, err = call("score", "huge.npy", "codes.npy")
     assert code == 2
-    assert re.match(r"axiswise: codes.npy needs 0.0 GB of memory. Got 0.0 GB that are free", err)
+    assert re.match(r"axiswise: huge.npy needs 1,600.0 GB of memory. Got .* GB that are free", err)

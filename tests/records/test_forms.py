@@ -2,11 +2,12 @@
 
 import gzip
 import json
+from inspect import unwrap
 
 import pytest
 
 from axiswise.errors import AxiswiseError
-from axiswise.records import _files, read_json, read_records, read_study_header
+from axiswise.records import read_json, read_records, read_study_header
 from axiswise.records._files import append_rows, write_json
 from axiswise.records._forms import CohortForm, MemberForm, OutcomeForm, PlanForm, RunForm, StudyForm, misfit
 from axiswise.records._layout import STUDY
@@ -73,7 +74,8 @@ def test_a_record_of_other_types_is_refused(tmp_path):
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "LONGEST_LINE", 1000)
+    reader = unwrap(unwrap(read_records).__globals__["read_rows"])  # a run of all doctests has its module twice
+    monkeypatch.setitem(reader.__globals__, "LONGEST_LINE", 1000)
     (tmp_path / "records.jsonl.gz").write_bytes(gzip.compress(bytes(2000)))
     with pytest.raises(AxiswiseError, match=r"Line 1 of .*records.jsonl.gz is longer than 1,000 bytes"):
         list(read_records(tmp_path))

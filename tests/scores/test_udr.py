@@ -183,3 +183,9 @@ def test_a_measure_of_trained_members():
 def test_refuses(arguments, message):
     with pytest.raises(AxiswiseError, match=message):
         udr(**arguments)
+
+
+def test_a_penalty_that_bounds_nothing_is_refused():
+    codes = np.random.default_rng(0).normal(size=(2, 60, 3))
+    with pytest.raises(AxiswiseError, match=r"`penalty` must be a finite number of at least 0.001. Got 5e-324."):
+        udr(codes, penalty=5e-324)

@@ -101,9 +101,11 @@ def explicitness(
     members = read.codes.reshape(-1, samples, latents)
     areas = np.full((2, len(members), len(read.factors)), np.nan)
     for number, member in enumerate(members):
-        mean, deviation = member[read.train].mean(0), member[read.train].std(0)
-        alive = (np.ptp(member[read.train], axis=0) > 0) & (deviation > 0)
-        standard = ((member - mean) / np.where(alive, deviation, 1.0))[:, alive]
+        alive = np.ptp(member[read.train], axis=0) > 0
+        # In units of the largest first, so that squares neither overflow nor vanish.
+        centred = (member - member[read.train].mean(0))[:, alive]
+        centred /= np.abs(centred[read.train]).max(0)
+        standard = centred / np.sqrt(np.square(centred[read.train]).mean(0))
         for column in np.flatnonzero(varies):
             own = labels[:, column]
             for part, rows, probabilities in zip(areas, parts, _probabilities(standard, own, parts), strict=True):

@@ -11,6 +11,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Table
 
 DROPPING = 'drop rows with missing values with missing="drop" (--drop-missing on the command line).'
+LARGEST = 1e305  # of codes: the sum of a thousand of them is still a number
 
 Invariance = Literal["permute", "flip", "shift", "scale"]
 """A change of single latents that keeps their information: reorder them, negate some, add a constant, stretch each."""
@@ -93,6 +94,10 @@ def as_codes(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n
         raise AxiswiseError(
             f"`{name}` must be finite. Got values{where} that are NaN or infinite in {told}; leave out models that "
             "diverged, or " + DROPPING
+        )
+    if (largest := max(values.max(), -values.min())) > LARGEST:
+        raise AxiswiseError(
+            f"`{name}` must lie within ±{LARGEST:g}, so that sums of them are numbers. Got {largest:g}; rescale them."
         )
     return values
 

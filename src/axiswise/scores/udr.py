@@ -14,6 +14,8 @@ from axiswise.scores.inputs import Inputs, read_population
 from axiswise.scores.score import score
 from axiswise.shapes import Codes, Float, OnMissing, Shaped
 
+LEAST_PENALTY = 1e-3  # of the Lasso: without one its weights, and with them the score, have no bound
+
 
 class UDR(NamedTuple):
     """The ranking of a population, what it is made of, and how it was estimated."""
@@ -78,7 +80,7 @@ def udr(
         kl: Divergence of each latent's posterior from its prior, in nats.
         relation: Lasso weights, or Spearman's correlations.
         pooling: The paper's formula, or the mean of two means.
-        penalty: Weight α of the Lasso's penalty, for codes of deviation 1.
+        penalty: Weight α of the Lasso's penalty, at least 0.001, for codes of deviation 1.
         kl_above: A latent counts if its mean divergence is above this.
         missing: Whether rows with missing values (NaN) raise an error or are dropped, in all members.
 
@@ -93,6 +95,8 @@ def udr(
         raise AxiswiseError(f'`relation` must be "lasso" or "spearman". Got {relation!r}.')
     if pooling not in ("paper", "reference"):
         raise AxiswiseError(f'`pooling` must be "paper" or "reference". Got {pooling!r}.')
+    if not LEAST_PENALTY <= penalty < np.inf:
+        raise AxiswiseError(f"`penalty` must be a finite number of at least {LEAST_PENALTY:g}. Got {penalty}.")
     codes, alive, inputs = read_population(codes, kl, kl_above, missing)
     members, samples, _ = codes.shape
     ranks = np.stack([rankdata(member, axis=0) for member in codes]) if relation == "spearman" else codes

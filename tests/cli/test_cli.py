@@ -75,6 +75,7 @@ def test_the_command_line_is_frozen():
         "run": ["--device", "--out", "--precision", "--retrain", "--scale", "--seeds-from", "--workers", "study"],
         "score": [
             *(
+                "--agreement",
                 "--circular",
                 "--continuous",
                 "--discrete",
@@ -85,7 +86,7 @@ def test_the_command_line_is_frozen():
                 "--out",
                 "--scores",
             ),
-            *("--seed", "--test-codes", "--test-factors", "codes", "factors"),
+            *("--seed", "--test-codes", "--test-factors", "codes", "factors", "more"),
         ],
         "status": ["--force", "--json", "folder"],
         "theory": ["--betas", "--dimension", "--force", "--json", "--latents", "--mixing", "--noise", "--out"],

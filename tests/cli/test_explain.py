@@ -124,7 +124,7 @@ def test_files_it_reads(folder, data):
         (["my_model:pair", "--data", "x.npy", "--likelihood", "gaussian"], r"gaussian:SCALE, .* Got 'gaussian'"),
         (
             ["my_model:pair", "--data", "x.npy", "--beta", "-1"],
-            r"--beta must be a positive number, or unknown. Got '-1'",
+            r"--beta must be a positive number, or unknown, and at most 1e\+100. Got '-1'",
         ),
         (["my_model:pair", "--data", "two.npz:y"], r"`x` must be a floating-point tensor"),
     ],

@@ -182,7 +182,7 @@ def test_a_run_whose_process_exits_or_whose_folder_is_none_fails_alone(studies, 
     out = tmp_path / "out"
     reason = r"Its worker process ended with exit code 3, 2 times. What it printed says why\."
     with pytest.raises(
-        StudyIncomplete, match=rf"2 of 3 runs failed; .*\n  bad/_exit: {reason} .*\n  bad/exit: {reason}"
+        StudyIncomplete, match=rf"2 of 3 runs failed; .*\n  bad/_exit: {reason} .*\n  bad/exit: SystemExit: 3"
     ):
         run_study(studies.leaving, "default", out, workers=2)
     assert {run for run, _, _ in rows(out)} == {"good/short"}

@@ -168,7 +168,8 @@ def _explored(folder: Path, wanted: str | None, own: list[str]) -> Explored:
     if not header:
         if wanted is not None:
             raise AxiswiseError(f"--run chooses among the runs of a study. Got {folder}, which is one run.")
-        return Explored([folder.resolve().name], read_run(folder)["dataset"], load(folder, own=parts), [])
+        dataset = read_run(folder)["dataset"]  # first: it refuses what is no folder of a run
+        return Explored([folder.resolve().name], dataset, load(folder, own=parts), [])
     names = header.get("runs", [])
     matching = [name for name in names if wanted is None or name == wanted or name.startswith(wanted)]
     if not matching:

@@ -1,12 +1,14 @@
 """The documentation: `make docs` writes it to ``build/docs``, one folder that opens from disk."""
 
+import os
 import sys
 from pathlib import Path
 
 from axiswise import __version__
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for the extension beside this file
+sys.path.insert(0, str(HERE))  # for the extension beside this file, and below for the notebooks
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
 
 project = "axiswise"
 author = "The axiswise contributors"

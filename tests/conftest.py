@@ -1,4 +1,5 @@
 import io
+import os
 from collections.abc import Iterator
 
 import jaxtyping
@@ -10,6 +11,13 @@ from hypothesis import settings
 # A busy machine may take any time: speed is measured by the benchmarks.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hides GPUs from all tests but those of a GPU: training would take one where no device is named."""
+    chosen = config.option.markexpr
+    if "gpu" not in chosen or "not gpu" in chosen:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @pytest.fixture(autouse=True, scope="session")

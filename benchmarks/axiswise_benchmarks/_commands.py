@@ -19,14 +19,14 @@ def _bench() -> None:
 @app.command()
 def population(
     device: Annotated[str, typer.Option(help="Where to measure: cpu, cuda, ….")] = "cpu",
-    members: Annotated[int, typer.Option(help="Members of the population.")] = 64,
-    repeats: Annotated[int, typer.Option(help="Interleaved repeats; medians are printed.")] = 5,
+    members: Annotated[int, typer.Option(min=1, max=10_000, help="Members of the population.")] = 64,
+    repeats: Annotated[int, typer.Option(min=1, max=1_000, help="Interleaved repeats; medians are printed.")] = 5,
     conv: Annotated[bool, typer.Option(help="Whether to measure the convolutional network too.")] = True,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
     force: Force = False,
 ) -> None:
     """Train members one after another in plain PyTorch, and as a population, and compare."""
-    from axiswise.population.train import device_named
+    from axiswise.population._device import device_named
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.population import compare, standard_jobs
 
@@ -49,15 +49,17 @@ def population(
 @app.command()
 def data(
     device: Annotated[str, typer.Option(help="Where to measure: cpu, cuda, ….")] = "cpu",
-    members: Annotated[int, typer.Option(help="Members of the population; each draws a batch of 64.")] = 64,
-    repeats: Annotated[int, typer.Option(help="Interleaved repeats; medians are printed.")] = 5,
+    members: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Members of the population; each draws a batch of 64.")
+    ] = 64,
+    repeats: Annotated[int, typer.Option(min=1, max=1_000, help="Interleaved repeats; medians are printed.")] = 5,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
     force: Force = False,
 ) -> None:
     """Compare what the batches of a population cost with the training step that uses them."""
     from axiswise.data import dsprites, shapes3d
     from axiswise.errors import DataUnavailable
-    from axiswise.population.train import device_named
+    from axiswise.population._device import device_named
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.population import batch_cost
 
@@ -81,13 +83,13 @@ def data(
 @app.command()
 def networks(
     device: Annotated[str, typer.Option(help="Where to measure: cpu, cuda, ….")] = "cpu",
-    members: Annotated[int, typer.Option(help="Members of a cohort.")] = 32,
+    members: Annotated[int, typer.Option(min=1, max=10_000, help="Members of a cohort.")] = 32,
     only: Annotated[list[str] | None, typer.Option(help="A network to measure; may be given several times.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
     force: Force = False,
 ) -> None:
     """Train networks as people build them: how far from a plain loop, and on a GPU how much faster than eagerly."""
-    from axiswise.population.train import device_named
+    from axiswise.population._device import device_named
     from axiswise.records import versions, write_json
     from axiswise_benchmarks.catalogue import Row, rows
 
@@ -111,7 +113,7 @@ def networks(
 
 @app.command()
 def scores(
-    members: Annotated[int, typer.Option(help="Members of the population.")] = 100,
+    members: Annotated[int, typer.Option(min=1, max=10_000, help="Members of the population.")] = 100,
     exact: Annotated[
         bool, typer.Option("--exact", help="Time the reference in full: nothing left out or extrapolated. Takes hours.")
     ] = False,
@@ -157,7 +159,7 @@ def scores(
 
 @app.command()
 def geometry(
-    points: Annotated[int, typer.Option(help="Points of the decoder.")] = 1000,
+    points: Annotated[int, typer.Option(min=1, max=1_000_000, help="Points of the decoder.")] = 1000,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
     force: Force = False,
 ) -> None:

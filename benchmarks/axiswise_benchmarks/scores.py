@@ -183,7 +183,8 @@ def warm_up(known: dict[str, Plain]) -> None:
 
 def _battery() -> dict[str, Callable[..., Any]]:
     functions = {name: getattr(scores, name) for name in scores.__all__}
-    return {name: function for name, function in functions.items() if scores.declaration(function)}
+    declared = {name: scores.declaration(function) for name, function in functions.items()}
+    return {name: functions[name] for name, about in declared.items() if about and not about.compares}
 
 
 def _ours(name: str, example: Example) -> Any:

@@ -31,7 +31,9 @@ def verify(
     ] = None,
     scale: Annotated[str, typer.Option(help="smoke (seconds), default, or paper (the published setting).")] = "default",
     out: Annotated[Path | None, typer.Option(help="Folder for the studies; runs/verify-SCALE if not given.")] = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="Where to train: cpu, cuda, …. Committed verdicts are of a CPU, where it can do it.")
+    ] = "cpu",
     workers: Annotated[
         int | None, typer.Option(help="Processes that share a study; one for each core if not given.")
     ] = None,
@@ -45,7 +47,10 @@ def verify(
         bool, typer.Option("--retrain", help="Train again what is damaged or was made by other code.")
     ] = False,
     seeds_from: Annotated[
-        int, typer.Option(min=0, help="Repeat everything with other seeds: this is added to every training seed.")
+        int,
+        typer.Option(
+            min=0, max=2**63 - 1, help="Repeat everything with other seeds: this is added to every training seed."
+        ),
     ] = 0,
     long: Annotated[bool, typer.Option("--long", help="Print every finding, not only the most important one.")] = False,
     json: Annotated[Path | None, typer.Option("--json", help="Write verdicts and findings to this file.")] = None,

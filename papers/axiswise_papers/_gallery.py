@@ -18,7 +18,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.records import copy_results, read_json, read_runs, read_study_header, records_file, write_bytes
 from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 from axiswise_papers._claim import Claim, Finding
-from axiswise_papers._verify import FORMAT, RANKS, VERDICTS, by_weight, phrase, verdict_words
+from axiswise_papers._verify import FORMAT, RANKS, VERDICTS, VerdictsForm, by_weight, phrase, verdict_words
 
 PAGE = "gallery.html"
 _SIDES = [(f"linear/ratio-{ratio}", "codes", ()) for ratio in ("1.0", "1.5")]
@@ -127,7 +127,7 @@ def write_gallery(results: str | Path, claims: Sequence[Claim]) -> Path:
         raise AxiswiseError(
             f"Expected a folder of results with a {VERDICTS}, as `axiswise verify --json` writes it. Got {results}."
         )
-    verdicts = read_json(results / VERDICTS, FORMAT)
+    verdicts = read_json(results / VERDICTS, FORMAT, VerdictsForm)
     page = whole_page(
         "Five papers, run",
         _header(verdicts),

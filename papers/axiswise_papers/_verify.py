@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError, StudyIncomplete
@@ -350,10 +350,50 @@ def write(path: str | Path, claims: Sequence[ClaimResult], about: Mapping[str, A
     )
 
 
+class FindingForm(TypedDict):
+    """A finding in ``verdicts.json``; None where there is no number."""
+
+    what: str
+    rule: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    decision: Decision
+    published: str
+    seeds: int
+    needed: int
+
+
+class ClaimForm(TypedDict):
+    """A claim in ``verdicts.json``."""
+
+    id: str
+    title: str
+    published: str
+    verdict: Verdict
+    parts: list[int]
+    departures: list[str]
+    falls_short: str
+    seconds: float
+    notes: list[str]
+    findings: list[FindingForm]
+
+
+class VerdictsForm(TypedDict):
+    """``verdicts.json``."""
+
+    command: str
+    scale: str
+    device: str
+    versions: dict[str, str]
+    claims: list[ClaimForm]
+
+
 def read_ledger(results: str | Path) -> dict[str, Verdict]:
     """The committed verdicts by claim; none if there are none."""
     path = Path(results) / VERDICTS
-    return {claim["id"]: claim["verdict"] for claim in read_json(path, FORMAT)["claims"]} if path.is_file() else {}
+    claims = read_json(path, FORMAT, VerdictsForm)["claims"] if path.is_file() else []
+    return {claim["id"]: claim["verdict"] for claim in claims}
 
 
 def _plain(finding: Finding) -> dict[str, Any]:

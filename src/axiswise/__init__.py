@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from axiswise import errors as errors
     from axiswise import evaluation as evaluation
     from axiswise import explanation as explanation
+    from axiswise import exploration as exploration
     from axiswise import geometry as geometry
     from axiswise import models as models
     from axiswise import numerics as numerics
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from axiswise import trackers as trackers
     from axiswise.evaluation import evaluate as evaluate
     from axiswise.explanation import explain as explain
+    from axiswise.exploration import explore as explore
     from axiswise.population import Member as Member
     from axiswise.population import Population as Population
     from axiswise.population import from_models as from_models
@@ -59,6 +61,8 @@ _HOMES = {
     "evaluation": "evaluation",
     "explain": "explanation",
     "explanation": "explanation",
+    "exploration": "exploration",
+    "explore": "exploration",
     "from_models": "population",
     "geometry": "geometry",
     "grid": "population",

@@ -5,7 +5,8 @@ Scores, datasets and the command line read arrays here and nowhere else. Tables 
 """
 
 from collections.abc import Mapping, Sequence, Sized
-from numbers import Integral, Number
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -16,6 +17,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Kind, OnMissing, Shaped, Table, Tensor
 
 NUMBERS = "biuf"  # numpy's letters of the types that are truth values or real numbers
+EXACT = 2**53  # the largest integer up to which all are floats
 NAMED = 6  # columns that a message names
 
 
@@ -237,19 +239,35 @@ def _missing(cells: Shaped[ndarray, "..."]) -> Shaped[ndarray, "..."]:
 def _real(cells: Shaped[ndarray, "..."], what: str) -> Shaped[ndarray, "..."]:
     """Real numbers of any shape; objects as integers if all of them are, else as floats with NaN for gaps."""
     if cells.dtype.kind in NUMBERS:
+        if cells.dtype.kind in "iu" and cells.dtype.itemsize == 8 and cells.size:
+            _check_exact(what, max(int(cells.max()), -int(cells.min())))
         return cells
     wrong = f"the type {cells.dtype}"
     if cells.dtype == object:
         missing = _missing(cells)
         present = cells[~missing].tolist()
-        others = [cell for cell in present if not isinstance(cell, Number | np.bool_) or isinstance(cell, complex)]
+        others = [cell for cell in present if not _is_real(cell)]
         if not others:
             whole = not missing.any() and all(isinstance(cell, Integral | np.bool_) for cell in present)
+            _check_exact(what, max(map(abs, present), default=0) if whole else 0)
             found = np.full(cells.shape, 0 if whole else np.nan, np.int64 if whole else np.float64)
             found[~missing] = present
             return found
         wrong = repr(others[0])
     raise AxiswiseError(f"{what} must contain real numbers. Got {wrong}.")
+
+
+def _is_real(cell: Any) -> bool:
+    return isinstance(cell, Real | Decimal | np.bool_) and not isinstance(cell, np.timedelta64)
+
+
+def _check_exact(what: str, largest: int) -> None:
+    """Refuses integers that are not all different as floats."""
+    if largest > EXACT:
+        raise AxiswiseError(
+            f"{what} must contain integers up to 2^53, which floats can tell apart. Got {largest}; number the levels "
+            "from 0, or make them text."
+        )
 
 
 def _is_text(column: _Column) -> bool:
@@ -269,13 +287,13 @@ def _numbered(parts: Sequence[_Column], what: str) -> list[_Numbered]:
         return [_numbers(part, what) for part in parts]
     missing = [_missing(part.cells) for part in parts]
     if categories is None or any(part.categories != categories for part in parts):
-        cells = [[_text(cell) for cell in part.cells.tolist()] for part in parts]
+        cells = [[_text(cell, what) for cell in part.cells.tolist()] for part in parts]
         present = zip(cells, missing, strict=True)
         known = sorted({cell for own, gaps in present for cell, gap in zip(own, gaps, strict=True) if not gap})
     else:
         cells, known = [part.cells.tolist() for part in parts], list(categories)
     number = {level: float(place) for place, level in enumerate(known)}
-    levels = tuple(map(_text, known))
+    levels = tuple(level.decode() if isinstance(level, bytes) else str(level) for level in known)
     found: list[_Numbered] = []
     for own, gaps in zip(cells, missing, strict=True):
         values = [np.nan if gap else number[cell] for cell, gap in zip(own, gaps.tolist(), strict=True)]
@@ -283,8 +301,11 @@ def _numbered(parts: Sequence[_Column], what: str) -> list[_Numbered]:
     return found
 
 
-def _text(cell: Any) -> str:
-    return cell.decode() if isinstance(cell, bytes) else str(cell)
+def _text(cell: Any, what: str) -> str:
+    """A cell of a column in which there is text."""
+    if not (isinstance(cell, str | bytes) or _is_missing(cell) or _is_real(cell)):
+        raise AxiswiseError(f"{what} must contain numbers, truth values or text. Got {cell!r}.")
+    return cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)
 
 
 def _numbers(column: _Column, what: str) -> _Numbered:

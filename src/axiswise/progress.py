@@ -14,7 +14,7 @@ PLAIN_SECONDS = 10.0
 
 @runtime_checkable
 class Progress(Protocol):
-    """Receives how far long work is.
+    """Receives how far long work is. All units take about the same time, so that time left follows from their number.
 
     Example:
         >>> isinstance(Lines(print), Progress)
@@ -35,7 +35,7 @@ class Progress(Protocol):
 
 
 class Bars:
-    """A live bar with rate and time left.
+    """A live bar with time spent and left.
 
     Arguments:
         console: Where it is drawn.
@@ -46,7 +46,7 @@ class Bars:
             rich.SpinnerColumn(),
             rich.TextColumn("{task.description}"),
             rich.BarColumn(),
-            rich.TextColumn("{task.percentage:3.0f} %  {task.fields[rate]}"),
+            rich.TextColumn("{task.percentage:3.0f} %"),
             rich.TimeElapsedColumn(),
             rich.TextColumn("left"),
             rich.TimeRemainingColumn(),
@@ -54,20 +54,16 @@ class Bars:
             transient=True,
         )
         self._task: rich.TaskID | None = None
-        self._began = 0.0
 
     def begin(self, title: str, total: int) -> None:
         """Shows a bar."""
-        self._began = time.perf_counter()
-        self._task = self._bars.add_task(title, total=max(total, 1), rate="")
+        self._task = self._bars.add_task(title, total=max(total, 1))
         self._bars.start()
 
     def advance(self, units: int) -> None:
         """Moves it."""
         if self._task is not None:
-            done = self._bars.tasks[self._bars.task_ids.index(self._task)].completed + units
-            rate = rate_of(done, time.perf_counter() - self._began)
-            self._bars.update(self._task, advance=units, rate=rate)
+            self._bars.update(self._task, advance=units)
 
     def end(self) -> None:
         """Takes it away."""
@@ -100,8 +96,7 @@ class Lines:
         if now - self._last > PLAIN_SECONDS:
             self._last = now
             left = (now - self._began) * (self._total - self._done) / max(self._done, 1)
-            share = 100 * self._done / self._total
-            self._log(f"  {self._title}: {share:.0f} %, {rate_of(self._done, now - self._began)}, {left:.0f} s left")
+            self._log(f"  {self._title}: {100 * self._done / self._total:.0f} %, {left:.0f} s left")
 
     def end(self) -> None:
         """Does nothing: the next line begins anew."""
@@ -122,13 +117,3 @@ def shown(progress: bool | Progress | None) -> Progress | None:
     if progress is True:
         return shown_on(Console(stderr=True, highlight=False, markup=False, soft_wrap=True))
     return progress or None
-
-
-def rate_of(units: float | int, seconds: float) -> str:
-    """A rate with its unit.
-
-    Example:
-        >>> rate_of(50_000.0, 10.0)
-        '5,000 model-steps/s'
-    """
-    return f"{units / seconds:,.0f} model-steps/s" if seconds > 0 else ""

@@ -68,12 +68,14 @@ def test_the_command_line_is_frozen():
         "explain": [
             *("--beta", "--data", "--factors", "--force", "--likelihood", "--out", "--points", "--seed", "factory"),
         ],
+        "explore": ["--data", "--force", "--megabytes", "--members", "--out", "--own", "--run", "-o", "folder"],
         "export": ["--member", "--out", "--own", "--to", "folder"],
         "list": ["--force", "--json"],
         "report": ["folder"],
         "run": ["--device", "--out", "--precision", "--retrain", "--scale", "--seeds-from", "--workers", "study"],
         "score": [
             *(
+                "--agreement",
                 "--circular",
                 "--continuous",
                 "--discrete",
@@ -84,7 +86,7 @@ def test_the_command_line_is_frozen():
                 "--out",
                 "--scores",
             ),
-            *("--seed", "--test-codes", "--test-factors", "codes", "factors"),
+            *("--seed", "--test-codes", "--test-factors", "codes", "factors", "more"),
         ],
         "status": ["--force", "--json", "folder"],
         "theory": ["--betas", "--dimension", "--force", "--json", "--latents", "--mixing", "--noise", "--out"],
@@ -226,7 +228,7 @@ def test_a_study_runs_reports_and_runs_again_without_training(tmp_path):
     out = tmp_path / "run"
     first = axiswise("run", "rolinek2019.figure_s4", "--scale", "smoke", "--out", str(out))
     assert first.returncode == 0, first.stderr
-    assert first.stdout.splitlines()[0] == "[1/2] linear/beta: 6 members, 100 steps"
+    assert first.stdout.splitlines()[:2] == ["training on cpu", "[1/2] linear/beta: 6 members, 100 steps"]
     page = (out / "report.html").read_bytes()
     weights = {path: path.stat().st_mtime_ns for path in out.rglob("members/*.safetensors")}
     assert len(weights) == 12
@@ -310,6 +312,8 @@ def test_bench_data_compares_batches_with_the_step(tmp_path, monkeypatch):
         (["run", "quickstart", "--scale", "smoke"], "The report of a study"),
         (["report", "runs/nothing"], "A report"),
         (["attack", "small_sprites"], "The page of an attack"),
+        (["data", "show", "synth_linear"], "A contact sheet"),
+        (["theory"], "The picture of the theory"),
     ],
 )
 def test_without_matplotlib_it_is_said_before_anything_is_trained(tmp_path, monkeypatch, arguments, what):

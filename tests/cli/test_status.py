@@ -14,7 +14,7 @@ from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete
 from axiswise.evaluation import evaluate
 from axiswise.records import read_json, write_json
 from axiswise.records._layout import STUDY
-from axiswise.records._run_state import CohortState, steps_taken
+from axiswise.records._run_state import CohortState, work_done
 from axiswise.scores import mig
 from axiswise.studies import Run
 
@@ -103,8 +103,8 @@ def test_a_study_that_was_stopped(stopped, tmp_path):
     assert 0 < cohort["step"] < 80
     assert f"    2 members at step {cohort['step']} of 80, saved " in "\n".join(lines)
     assert (run["done"], run["waiting"], run["measured"], run["wanted"]) == (2, 2, 0, 6)
-    steps = {member.address: member.steps for member in study("default")[3].members}
-    assert steps_taken(stopped / "b/stopped", steps) == 2 * 40 + 2 * cohort["step"]
+    work = {member.address: 3 * member.steps for member in study("default")[3].members}
+    assert work_done(stopped / "b/stopped", work) == 3 * (2 * 40 + 2 * cohort["step"])
 
 
 def test_why_a_run_was_skipped_or_failed_is_in_its_folder(stopped):

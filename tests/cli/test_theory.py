@@ -86,11 +86,17 @@ def test_values_of_beta():
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--betas", "1,-2"], "--betas must be positive numbers, as in 0.5,1,2 or 0.1:100:200. Got '-2'."),
-        (["--betas", "nan"], "--betas must be positive numbers, as in 0.5,1,2 or 0.1:100:200. Got 'nan'."),
+        (
+            ["--betas", "1,-2"],
+            "--betas must be positive numbers, as in 0.5,1,2 or 0.1:100:200, from 1e-100 to 1e+100. Got '-2'.",
+        ),
+        (
+            ["--betas", "nan"],
+            "--betas must be positive numbers, as in 0.5,1,2 or 0.1:100:200, from 1e-100 to 1e+100. Got 'nan'.",
+        ),
         (["--betas", "1:2"], "--betas must be LOW:HIGH:COUNT, with a COUNT of at least 2. Got '1:2'."),
         (["--betas", "3:2:10"], "--betas must be LOW:HIGH:COUNT, LOW below HIGH. Got '3:2:10'."),
-        (["--noise", "0"], "`noise` must be positive and finite. Got 0.0."),
+        (["--noise", "0"], "--noise must lie between 1e-100 and 1e+100. Got 0."),
         (["--latents", "5", "--dimension", "4"], "--latents must lie between 1 and --dimension, 4. Got 5."),
         (["--mixing", "a.npy", "--latents", "2"], "--mixing determines the numbers of dimensions and latents."),
         (["--mixing", "a.txt"], "--mixing must name a .npy or a .csv file. Got a.txt."),

@@ -396,3 +396,20 @@ def test_records_say_that_no_latent_is_active():
     flat = data.arrays(square.x(torch.arange(500)), {"side": np.arange(500) % 3, "colour": ["red"] * 500})
     record, *_ = evaluate(trained, flat, [scores.mig])
     assert record.detail["constant_factors"] == ["colour"]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([2**53, 2**53 + 1], r"integers up to 2\^53, .* Got 9007199254740993; number the levels"),
+        (np.array([2**63, 1], np.uint64), r"integers up to 2\^53"),
+        ([2**70, 1], r"integers up to 2\^53"),
+        ([np.complex64(1), np.complex64(2)], r"must contain numbers, truth values or text. Got"),
+        ([np.timedelta64(1, "D")], r"must contain numbers, truth values or text. Got"),
+        (["a", 1j], r"must contain numbers, truth values or text. Got 1j"),
+        (np.array(["2026-01-01"], "datetime64[D]"), r"must contain .* Got"),
+    ],
+)
+def test_levels_that_would_merge_and_cells_that_are_no_numbers_are_refused(column, message):
+    with pytest.raises(AxiswiseError, match=message):
+        as_columns(column)

@@ -359,9 +359,7 @@ def test_npz_never_unpickles(tmp_path):
             return (Path.touch, (tmp_path / "harm",))
 
     np.savez(tmp_path / "mine.npz", imgs=np.array([Harmful()], dtype=object), other=IMAGES)
-    with pytest.raises(
-        AxiswiseError, match=r"`imgs` of .*mine.npz must be a complete array of numbers. Got Python objects"
-    ):
+    with pytest.raises(AxiswiseError, match=r"`imgs` of .*mine.npz holds Python objects, which would .* executed"):
         npz(tmp_path / "mine.npz")
     assert not (tmp_path / "harm").exists()
     assert len(npz(tmp_path / "mine.npz", images="other")) == 6
@@ -376,11 +374,11 @@ def test_npz_that_is_missing_or_damaged(tmp_path):
     with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or not an .npz file \(File is not a zip file\)"):
         npz(tmp_path / "mine.npz")
     (tmp_path / "mine.npz").write_bytes(whole[:200] + b"\0" * 20 + whole[220:])
-    with pytest.raises(AxiswiseError, match=r"mine.npz is truncated or not an .npz file"):
+    with pytest.raises(AxiswiseError, match=r"`imgs` of .*mine.npz is not a whole array of numpy's .Bad CRC-32"):
         npz(tmp_path / "mine.npz")
     with zipfile.ZipFile(tmp_path / "mine.npz", "w") as archive:
         archive.writestr("imgs.npy", b"no array")
     with pytest.raises(
-        AxiswiseError, match=r"`imgs` of .*mine.npz must be a complete array of numbers. Got unreadable: "
+        AxiswiseError, match=r"`imgs` of .*mine.npz is not a whole array of numpy's \(the magic string is"
     ):
         npz(tmp_path / "mine.npz")

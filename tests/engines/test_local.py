@@ -76,6 +76,7 @@ def test_one_and_two_workers_give_the_same_bits_and_one_bad_cohort_stops_nothing
     (failure,) = about["failed"]["bad/cohort"]
     assert read_outcome(two / "bad/cohort").failures == [failure]
     assert "in forward" in failure["traceback"]
+    assert lines.pop(0) == "training on cpu"
     assert sorted(lines) == [
         "[1/4] bad/cohort: 4 members, 30 steps",
         "[2/4] good/short: 2 members, 30 steps",
@@ -181,7 +182,7 @@ def test_a_run_whose_process_exits_or_whose_folder_is_none_fails_alone(studies, 
     out = tmp_path / "out"
     reason = r"Its worker process ended with exit code 3, 2 times. What it printed says why\."
     with pytest.raises(
-        StudyIncomplete, match=rf"2 of 3 runs failed; .*\n  bad/_exit: {reason} .*\n  bad/exit: {reason}"
+        StudyIncomplete, match=rf"2 of 3 runs failed; .*\n  bad/_exit: {reason} .*\n  bad/exit: SystemExit: 3"
     ):
         run_study(studies.leaving, "default", out, workers=2)
     assert {run for run, _, _ in rows(out)} == {"good/short"}

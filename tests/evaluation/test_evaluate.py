@@ -1,6 +1,8 @@
 """Measures get what they need by name; rows hold what was measured, of which member, or the reason why not."""
 
+import math
 import re
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -387,6 +389,18 @@ def test_a_measure_that_is_not_defined_is_a_row_with_its_reason(population):
     assert {(row["value"], row["reason"]) for row in rows} == {(None, "Expected something else. Got these.")}
     with pytest.raises(AxiswiseError, match=r"A mistake\."):
         evaluate(population, SQUARE, [mistaken], points=50)
+
+
+def test_a_value_that_is_not_finite_has_a_reason_of_its_own(population):
+    def endless(codes):
+        return torch.full(codes.shape[:1], math.inf)
+
+    dead = train([replace(population.trained[0].member, objective=objectives.BetaVAE(1e4))], SQUARE)
+    rows = evaluate(dead, SQUARE, [geometry.dto, endless], points=50)
+    assert [(row["value"], row["reason"]) for row in rows] == [
+        (None, "no latent is active"),
+        (None, "the measure gave inf"),
+    ]
 
 
 def test_rows_go_to_the_folder_that_a_population_remembers(tmp_path):

@@ -36,6 +36,18 @@ def test_total_is_that_of_a_permutation_even_at_ties(size):
     assert best.total.tolist() == [size, size]
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(2, 4), (4, 2), (3, 7), (7, 3), (1, 5), (5, 1)])
+def test_rows_that_are_left_over_have_no_column(rows, columns):
+    weights = np.random.default_rng(rows).normal(size=(20, rows, columns))
+    best = assignment(weights)
+    for matrix, found, total in zip(weights, best.columns, best.total, strict=True):
+        expected = np.full(rows, -1)
+        paired = linear_sum_assignment(matrix, maximize=True)
+        expected[paired[0]] = paired[1]
+        assert found.tolist() == expected.tolist()
+        assert total == pytest.approx(matrix[paired].sum(), rel=1e-14)
+
+
 # The costs of the problems that ship with a well-known Munkres implementation; costs are negative weights.
 @pytest.mark.parametrize(
     ("costs", "least"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from axiswise.numerics import covariance, standardised
+from axiswise.numerics import covariance, cross_correlation, standardised
 
 
 def test_standardised_as_scikit_learn():
@@ -25,6 +25,15 @@ def test_constants_become_zero(constant):
     values = np.stack([np.full(7, constant), np.arange(7.0)], -1)
     assert standardised(values)[:, 0].tolist() == [0.0] * 7
     assert covariance(values)[0].tolist() == [0.0, 0.0]
+
+
+def test_cross_correlation_as_numpy():
+    generator = np.random.default_rng(1)
+    first, second = generator.normal(size=(40, 2)), generator.normal(size=(3, 40, 4)) * 1e5 + 7
+    found = cross_correlation(first, second)
+    for own, other in zip(found, second, strict=True):
+        np.testing.assert_allclose(own, np.corrcoef(first.T, other.T)[:2, 2:], atol=1e-12)
+    assert cross_correlation(first, np.ones((40, 1))).tolist() == [[0.0], [0.0]]
 
 
 def test_covariance_as_numpy():

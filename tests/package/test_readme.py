@@ -1,10 +1,11 @@
 """README's examples are those that the type checker reads, and they run."""
 
-import contextlib
-import io
+import os
 import re
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -29,28 +30,62 @@ def test_the_examples_are_typed():
     assert done.returncode == 0, done.stdout
 
 
+@pytest.fixture(scope="module")
+def installed(wheels, tmp_path_factory) -> Path:
+    """A new environment with the library's wheel; what it depends on is read from where the tests have it.
+
+    A path file adds that folder behind the environment's own, and does not read the path files in it, so that neither
+    the source tree nor anything else that is installed there for development is seen.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, str(wheels["axiswise"])], check=True)
+    found = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
+    (Path(found) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return folder / "bin"
+
+
+def run(installed: Path, folder: Path, *command: str) -> str:
+    """What a command of the new environment prints, in a folder of its own; nothing of this process leaks into it."""
+    kept = {name: os.environ[name] for name in ("HOME", "AXISWISE_DATA", "AXISWISE_CACHE") if name in os.environ}
+    settings = {"PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}  # small models gain nothing from more
+    environment = {**kept, **settings, "PATH": f"{installed}:/usr/bin:/bin"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.slow
-def test_the_examples_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_examples_run_from_the_wheel(installed, tmp_path):
+    """All but two, as they stand in README, in its order; between them stands what it assumes of the reader."""
     code = TYPED
     for block in BLOCKS:
         if any(name in block for name in ELSEWHERE):
             code = code.replace(block, "")
-    (tmp_path / "readme.py").write_text(code, encoding="utf-8")  # where the source of its functions is looked for
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, "readme.py", "exec"), {"__name__": "readme"})
-    assert _first_output() in printed.getvalue()
+    (tmp_path / "readme.py").write_text(code + "\nprint(aw.__file__)\n", encoding="utf-8")
+    printed = run(installed, tmp_path, "python", "readme.py")
+    assert _first_output() in printed
     assert (tmp_path / "explanation.html").exists()
+    assert Path(printed.splitlines()[-1]).is_relative_to(installed.parent)  # not the source tree
 
 
 @pytest.mark.slow
-def test_the_first_example_runs_in_a_plain_install(tmp_path):
+def test_the_first_example_runs_in_a_plain_install(installed, tmp_path):
     absent = "import sys; sys.modules.update(dict.fromkeys(('pandas', 'matplotlib', 'pyarrow', 'onnx')))\n"
-    code = [sys.executable, "-c", absent + BLOCKS[0]]
-    done = subprocess.run(code, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == _first_output()
+    assert run(installed, tmp_path, "python", "-c", absent + BLOCKS[0]) == _first_output()
+
+
+@pytest.mark.slow
+def test_commands_run_from_the_wheel(installed, tmp_path):
+    """Those that take seconds, need no download, and no file that another one makes."""
+    (study,) = [block for block in BLOCKS if "def widths" in block]
+    (tmp_path / "my_study.py").write_text("import axiswise as aw\n" + study, encoding="utf-8")
+    for command in ("axiswise list", "axiswise data list", "axiswise theory", "axiswise run my_study.py:widths"):
+        assert re.search(rf"^{command}( |$)", README, re.MULTILINE), command
+        run(installed, tmp_path, *command.split(), *(("--scale", "smoke") if " run " in command else ()))
+    assert (tmp_path / "runs" / "my_study.widths-smoke" / "report.html").exists()
 
 
 def _first_output() -> str:

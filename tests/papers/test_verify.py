@@ -128,7 +128,7 @@ def test_the_ledger_excuses_what_it_already_says_and_no_less(tmp_path):
     for known, expected in (("does not hold", [True, True]), ("undecided", [False, True]), ("holds", [False, False])):
         judged = only([wrong, unclear], tmp_path, ledger={"p.wrong": known, "p.unclear": known})
         assert [each.expected for each in judged] == expected
-    write(tmp_path / "verdicts.json", judged, {})
+    write(tmp_path / "verdicts.json", judged, {"command": "axiswise verify", "scale": "default", "device": "cpu"})
     assert read_ledger(tmp_path) == {"p.wrong": "does not hold", "p.unclear": "undecided"}
     assert read_ledger(tmp_path / "nowhere") == {}
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from torch import nn
 
 from axiswise import data, models, optimizers, train
 from axiswise.distributions import (
@@ -198,3 +199,48 @@ def test_members_are_independent(name):
         (together.trained[1], {**alone.weights, **alone.buffers}),
     ):
         assert_close({**trained.weights, **trained.buffers}, expected)
+
+
+class Attending(nn.Module):
+    """A decoder whose code becomes two tokens that attend to each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.pixels = nn.Linear(2, 8), nn.Linear(8, 3)
+        self.layer = nn.TransformerEncoderLayer(4, nhead=2, dim_feedforward=8, dropout=0.0, batch_first=True)
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        return self.pixels(self.layer(self.tokens(z).unflatten(-1, (2, 4))).flatten(-2))
+
+
+def normalising(norm: nn.Module, *shape: int) -> nn.Module:
+    """A decoder with a norm of eight hidden units in that shape."""
+    hidden = [nn.Linear(2, 8), nn.Unflatten(1, shape), norm, nn.Tanh(), nn.Flatten(1)]
+    return nn.Sequential(*hidden, nn.Linear(8, 3))
+
+
+DECODERS = {
+    "attention": Attending,
+    "layer norm": lambda: normalising(nn.LayerNorm(8), 8),
+    "group norm": lambda: normalising(nn.GroupNorm(2, 8), 8),
+    "instance norm": lambda: normalising(nn.InstanceNorm1d(2, affine=True), 2, 4),
+}
+SECOND_DERIVATIVES = [
+    pytest.param(name, hessian, marks=pytest.mark.slow if hessian == "full" else ())
+    for name in DECODERS
+    for hessian in ("gauss-newton", "full")
+]
+
+
+@pytest.mark.parametrize(("name", "hessian"), SECOND_DERIVATIVES)
+def test_members_are_independent_where_decoders_are_differentiated_twice(name, hessian):
+    """Norms and attention, of which PyTorch's own second derivatives differ between stacked and plain networks."""
+    model = models.custom(lambda: (nn.Linear(3, 4), DECODERS[name]()), inputs=3, latents=2)
+    adam = optimizers.Adam(lr=RATE, eps=EPS)
+    members = [
+        Member(model, DeterministicELBO(beta, hessian), 20, batch=BATCH, seed=seed, optimizer=adam, history=20)
+        for beta, seed in ((0.5, 3), (2.0, 11))
+    ]
+    together = train(members, square(), dtype=torch.float64)
+    for member, trained in zip(members, together.trained, strict=True):
+        assert_close(trained.weights, plain_loop(member, square()))

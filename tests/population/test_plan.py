@@ -9,7 +9,7 @@ import torch
 
 from axiswise import data, grid, models, objectives, train
 from axiswise.errors import AxiswiseError, TrainingIncomplete
-from axiswise.population import Member, loop
+from axiswise.population import Member, _cohort, loop
 from axiswise.population._folder import RunFolder
 from axiswise.records import read_json
 from axiswise.records._layout import PLAN, PLAN_FILE
@@ -84,6 +84,7 @@ def test_the_plan_is_written_before_the_first_step_and_repeated(square, tmp_path
         plans.append(read_json(path, PLAN))
         raise Killed
 
+    monkeypatch.setattr(_cohort, "LIGHT", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     with pytest.raises(Killed):
         train(kinds, square, out=tmp_path / "run", on_history=stop)

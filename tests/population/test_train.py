@@ -16,8 +16,8 @@ from axiswise.objectives import Draw, Trainable
 from axiswise.population import Member, _cohort_training
 from axiswise.population._cohort import cohorts
 from axiswise.population._cohort_loop import cohort_loop
+from axiswise.population._device import device_named
 from axiswise.population.member import Choices
-from axiswise.population.train import device_named
 from axiswise.schedules import Cosine
 
 LINEAR = models.linear(3, 2)
@@ -132,6 +132,24 @@ def test_cohorts_mix_hyperparameters_but_not_programs():
     assert [len(cohort.members) for cohort in cohorts(many, cpu)] == [64, 64, 2]
     conv = grid(model=models.conv64(), objective=BETA, steps=1, seed=range(2))
     assert [len(cohort.members) for cohort in cohorts(conv, cpu)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("model", "batch", "count", "device", "threads"),
+    [
+        (LINEAR, 64, 32, "cpu", 1),
+        (models.mlp(3, 2, encoder=(128, 128), decoder=(128, 128)), 64, 4, "cpu", 1),
+        (models.mlp(3, 2, encoder=(128, 128), decoder=(128, 128)), 64, 32, "cpu", 8),
+        (models.mlp(1000, 2, encoder=(1000,), decoder=(1000,)), 64, 1, "cpu", 8),
+        (models.conv64(), 1, 1, "cpu", 8),  # a weight of a convolution is used at every pixel
+        (LINEAR, None, 32, "cpu", 8),  # a batch of all observations, however many
+        (LINEAR, 64, 32, "cuda", 8),
+    ],
+)
+def test_cohorts_with_light_steps_have_one_thread(model, batch, count, device, threads, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    members = grid(model=model, objective=BETA, steps=1, batch=batch, seed=range(count))
+    assert {cohort.threads for cohort in cohorts(members, torch.device(device))} == {threads}
 
 
 def test_a_population_may_have_different_models():

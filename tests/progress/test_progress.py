@@ -1,8 +1,12 @@
 """Training shows how far it is, unless it shall not."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from axiswise import data, grid, models, objectives, progress, train
+from axiswise.population import loop
+from axiswise.population._cost import OVERHEAD
 
 SQUARE = data.synth_linear(samples=50)
 MEMBERS = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=300, batch=4, seed=range(2))
@@ -29,10 +33,10 @@ def test_training_writes_lines_where_there_is_no_terminal(capsys, monkeypatch):
     train(MEMBERS, SQUARE)
     out, err = capsys.readouterr()
     assert out == ""
-    first, *_, last = err.splitlines()
+    device, first, *_, last = err.splitlines()
+    assert device == "axiswise: training 2 members on cpu"
     assert first.startswith("  training: ")
-    assert last.startswith("  training: 100 %, ")
-    assert last.endswith("model-steps/s, 0 s left")
+    assert last == "  training: 100 %, 0 s left"
 
 
 def test_a_terminal_has_a_bar(capsys, monkeypatch):
@@ -49,6 +53,33 @@ def test_it_may_be_silent(capsys, monkeypatch, silent):
     monkeypatch.setattr(progress, "PLAIN_SECONDS", 0.0)
     train(MEMBERS, SQUARE, progress=silent)
     assert capsys.readouterr() == ("", "")
+
+
+def test_time_left_is_that_of_the_work_and_not_of_the_steps(monkeypatch):
+    """By a clock that every multiplication moves: a light cohort first, and then a heavy one with as many steps."""
+    model = models.mlp(3, 2, encoder=(300, 300), decoder=(300, 300))
+    heavy = grid(model=model, objective=objectives.BetaVAE(), steps=20, batch=100, seed=range(2))
+    light = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=20, batch=4, seed=range(2))
+    products = 3 * 300 + 300 * 300 + 300 * 4 + 2 * 300 + 300 * 300 + 300 * 3
+    cost = {300: OVERHEAD["cpu"] + 2 * 100 * products, 4: OVERHEAD["cpu"] + 2 * 4 * 18}
+    lines, clock, taken = [], [0.0], [0]
+    monkeypatch.setattr(progress, "PLAIN_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+
+    class Timed(progress.Lines):
+        def advance(self, units):
+            taken[0] += 1  # blocks have one step here
+            clock[0] += (cost[4] if taken[0] <= 20 else cost[300]) / 1e6
+            super().advance(units)
+
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 1)
+    train([*light, *heavy], SQUARE, progress=Timed(lines.append))
+    whole = 20 * (cost[4] + cost[300]) / 1e6
+    assert len(lines) == taken[0] == 40
+    for line, done in zip(lines, range(1, 41), strict=True):
+        spent = (min(done, 20) * cost[4] + max(0, done - 20) * cost[300]) / 1e6
+        left = float(line.rpartition(", ")[2].removesuffix(" s left"))
+        assert abs(left - (whole - spent)) < 0.1 * whole  # by steps, 200 s would be left after the first 200
 
 
 def test_ones_own_receives_it():

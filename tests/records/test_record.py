@@ -153,7 +153,10 @@ def test_appending_reads_the_end_of_the_file_only(tmp_path):
 @pytest.mark.parametrize("name", ["../elsewhere", "/etc", "a/../../b", "..\\b", "C:/b", "", 3])
 def test_a_study_cannot_name_a_folder_outside_its_own(tmp_path, name):
     for field in ("runs", "running", "planned"):
-        named = {name: {}} if field == "planned" and isinstance(name, str) else [name]
+        plan = {"members": [], "measures": []}
+        named = {name: plan} if field == "planned" and isinstance(name, str) else [name]
         write_json(tmp_path / "study.json", {"format": STUDY, field: named})
-        with pytest.raises(AxiswiseError, match=r"study.json names .*, which is not a folder within"):
+        with pytest.raises(
+            AxiswiseError, match=r"study.json (names .*, which is not a folder within|is not what .* must be)"
+        ):
             read_study_header(tmp_path)

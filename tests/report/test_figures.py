@@ -1,7 +1,10 @@
 """What the figures show, read from the matplotlib objects before they become bytes."""
 
+import itertools
+
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PathCollection
 from scipy import stats
 
@@ -140,3 +143,48 @@ def test_heat_maps_of_many_latents_leave_numbers_out():
     assert figure.get_figwidth() < 17
     assert len(axes.get_xticks()) < 100
     assert axes.images[0].norm.vmax == 1.0
+
+
+def test_tick_labels_of_a_sweep_do_not_touch():
+    values = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0]
+    measures = ["mig", "dto", "polarization", "own"]
+    figure = build(figures.curves, [kind(values, **dict.fromkeys(measures, values))], measures, "β")
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    for axes in figure.axes:
+        labels = [text for text in axes.get_xticklabels() if text.get_text()]
+        boxes = [text.get_window_extent() for text in labels]
+        assert [text.get_text() for text in labels] == ["1e-4", "0.01", "1"]
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
+def test_values_that_are_not_powers_of_ten_keep_their_digits():
+    (axes,) = build(figures.curves, [kind([2.5e-4, 1.0], mig=[0, 1])], ["mig"], "β").axes
+    FigureCanvasAgg(axes.figure).draw()
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["2.5e-4", "1"]
+
+
+def test_the_beginning_of_training_does_not_decide_the_axis():
+    step = np.arange(100)
+    loss = np.where(step < 5, 1000.0, 2.0 + step / 100)
+    (axes,) = build(figures.training, [figures.Line(step, {"loss": loss}, np.nan)], ["loss"], None).axes
+    low, high = axes.get_ylim()
+    assert low < 2.05 < 2.99 < high < 3.2
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), loss)  # drawn all the same
+
+
+def test_passive_latents_are_grey_whatever_their_kl():
+    step, kl = np.arange(3), np.array([[9.0, 0.1], [0.1, 0.1], [0.005, 0.05]])
+    (axes,) = build(figures.latent_courses, [("name", step, kl, np.array([True, False]))]).axes
+    passive, active = (line.get_color() for line in axes.lines)  # in the order of their KL
+    assert (passive, active) == ("#c3cad2", figures.PALETTE[1])
+    assert 0.1 < axes.get_ylim()[1] < 0.11  # that of the values after the beginning
+
+
+def test_long_names_of_rows_of_planes_do_not_touch():
+    rng = np.random.default_rng(0)
+    planes = [figures.Plane(rng.normal(size=(20, 2)), rng.random((20, 2)), "") for _ in range(8)]
+    figure = build(figures.latent_planes, [(f"along the axes, β = {b}", planes) for b in (0.001, 0.01)], ["u", "v"])
+    FigureCanvasAgg(figure).draw()
+    upper, lower = (axes.yaxis.label.get_window_extent() for axes in figure.axes if axes.get_ylabel().startswith("al"))
+    assert lower.y1 < upper.y0

@@ -18,9 +18,10 @@ from scipy import stats
 
 from axiswise import report
 from axiswise.errors import AxiswiseError
+from axiswise.geometry import ACTIVE_BELOW, haar_chance
 from axiswise.records._files import read_rows, write_rows
 from axiswise.records._layout import records_files
-from axiswise.report import contact_sheet, heat_map_sheet, scatter_sheet, write_report
+from axiswise.report import _pictures, _terms, contact_sheet, heat_map_sheet, scatter_sheet, write_report
 from axiswise.report._folder import read_folder
 
 
@@ -110,7 +111,7 @@ def test_table_holds_mean_and_interval_of_each_setting(reported: Path):
     half = stats.t.ppf(0.975, 2) * stats.sem(mig)
     page = (reported / "report.html").read_text()
     assert f"<td>1</td><td>3</td><td>{mig.mean():.3f} ± {half:.3f}</td>" in page
-    assert "Mean over members ± its 95 % Student t interval" in page
+    assert "Mean over members ± its 95 % interval" in page
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,50 @@ def test_findings_tell_settings_apart_by_their_intervals(tmp_path: Path, row, wr
     ]
     write_run(tmp_path, rows)
     assert found in read(write_report(tmp_path)).words
+
+
+def test_terms_are_defined_once_before_they_are_used(reported: Path):
+    page = (reported / "report.html").read_text()
+    first = page.index('id="section-linear"')
+    for name in ("member", "latents", "β", "MIG", "DtO", "polarization", "loss", "reconstruction", "KL", "±"):
+        assert page.count(f"<dt>{name}</dt>") == 1
+        assert page.index(f"<dt>{name}</dt>") < first
+    assert "<dt>disentanglement</dt>" not in page  # not measured
+
+
+def test_a_single_active_latent_has_no_alignment(tmp_path: Path, row, write_run):
+    """Its DtO is 0 whatever the model does: neither the lowest, nor a dot, nor part of a correlation."""
+    rows = []
+    for seed in range(4):
+        for beta, dto, mig, active in ((1.0, 0.5 + seed / 10, 0.5 - seed / 10, 2), (4.0, 0.0, 0.1, 1)):
+            about = {"seed": seed, "hyperparameters": {"beta": beta}}
+            rows.append(row("r", f"m{beta}{seed}", "dto", dto, detail={"active": active}, **about))
+            rows.append(row("r", f"m{beta}{seed}", "mig", mig, **about))
+    write_run(tmp_path, rows)
+    words = read(write_report(tmp_path)).words
+    assert "DtO : 0.650 ± 0.205." in words
+    assert "Rank correlation −1.00 over 4 members. Members with fewer than two active latents (4) are not" in words
+    assert "β members MIG DtO active latents" in words
+    assert "4 4 0.100 ± 0.000 0.000 ± 0.000 1.00 ± 0.00" in words
+
+
+def test_arrays_are_called_by_their_name_not_their_hash(tmp_path: Path, row, write_run):
+    hashes = "9f86d081884c7d659a2feaa0c55ad015" * 2, "60303ae22b998861bce3b28f33eec1be" * 2
+    data = [{"x": one, "space": [["shape", 40, "discrete"]] * 9} for one in hashes]
+    for folder, used in ((tmp_path / "one", data[:1] * 2), (tmp_path / "two", data)):
+        rows = [row("r", f"m{place}", "mig", 0.5, dataset="my photos", data=own) for place, own in enumerate(used)]
+        write_run(folder, rows, dataset={"name": "my photos", "arguments": used[0]})
+    alone, compared = (read(write_report(tmp_path / name)).words for name in ("one", "two"))
+    assert "2 members: my photos, linear, BetaVAE, β = 0.01" in alone
+    assert not any(one in words for one in hashes for words in (alone, compared))
+    assert "They differ in X (… (60303a), … (9f86d0))." in compared  # what else would tell them apart
+
+
+def test_reports_and_geometry_agree_on_what_is_active():
+    assert _pictures.ACTIVE_BELOW == ACTIVE_BELOW
+    assert f"below {ACTIVE_BELOW}" in _terms.MEASURES["active_latents"]
+    words = _terms.MEASURES["dto"]
+    assert all(f"{haar_chance(active).score:.2f} if" in words for active in (2, 3))
 
 
 def test_same_records_give_the_same_bytes(reported: Path):
@@ -169,6 +214,22 @@ def test_everything_written_by_others_is_escaped(tmp_path: Path, row, write_run,
     write_study(tmp_path, ["run"], title=evil, summary=evil, command=evil, skipped={evil: evil})
     page = read(write_report(tmp_path))
     assert page.words.count('<script>alert("1")</script> & $x^{$') >= 10
+
+
+def test_scores_of_collapsed_members_are_marked(tmp_path: Path, row, write_run):
+    rows = [
+        row("r", f"m{beta}{seed}", measure, value, seed=seed, hyperparameters={"beta": beta}, detail=detail)
+        for beta, active, value in ((1.0, 2, 0.5), (64.0, 0, 0.16))
+        for seed in range(2)
+        for measure, detail in (("mig", {"active_latents": active}), ("dto", {}))
+    ]
+    write_run(tmp_path, rows)
+    page = read(write_report(tmp_path)).words
+    assert "† with members that have no active latent (2 of 4): they have collapsed" in page
+    assert page.count("0.160†") == 2  # of either member
+    assert page.count("0.160 ± 0.000†") == 2  # in the table of settings, and where the lowest mean is named
+    write_run(tmp_path / "alive", [one for one in rows if one["detail"].get("active_latents") != 0])
+    assert "†" not in read(write_report(tmp_path / "alive")).words
 
 
 def test_torn_last_line_is_ignored_and_the_last_of_equal_rows_counts(tmp_path: Path, row, write_run):
@@ -365,7 +426,8 @@ def test_importing_the_report_imports_no_torch_and_changes_no_settings():
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
-    assert set(report.__all__) == {"contact_sheet", "heat_map_sheet", "page", "scatter_sheet", "write_report"}
+    names = {"contact_sheet", "explorer", "heat_map_sheet", "page", "scatter_sheet", "write_report"}
+    assert set(report.__all__) == names
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 8, 8), (7, 3, 8, 12), (30, 2, 4, 4)])

@@ -110,3 +110,9 @@ def test_refuses_a_single_level_in_either_part():
         explicitness(codes, factors, test=(codes[only], factors[only]))
     with pytest.raises(AxiswiseError, match=r"Got a single one of factor 0 among \d+ training points; give more"):
         explicitness(codes[only], factors[only], test=(codes, factors))
+
+
+@pytest.mark.parametrize("scale", [1e155, 1e-200])
+def test_it_is_the_same_at_the_ends_of_the_range_of_floats(scale):
+    codes, factors = mixed(300)
+    assert explicitness(codes * scale, factors).score == pytest.approx(explicitness(codes, factors).score, abs=1e-12)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from axiswise.errors import AxiswiseError
 from axiswise.scores import gaussian_total_correlation
 
 
@@ -58,3 +59,9 @@ def test_latents_that_determine_each_other_are_infinitely_far_from_independent()
 def test_a_single_sample_and_a_single_latent_score_zero():
     assert gaussian_total_correlation(np.ones((1, 3))).score == 0.0
     assert gaussian_total_correlation(np.arange(5.0)[:, None]).score == 0.0
+
+
+def test_as_many_samples_as_latents_are_refused():
+    """They are linearly dependent, and the score would be infinite."""
+    with pytest.raises(AxiswiseError, match=r"`codes` must have more samples than latents that vary, .* Got 2 samples"):
+        gaussian_total_correlation(np.random.default_rng(0).normal(size=(2, 3)))

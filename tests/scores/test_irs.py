@@ -100,3 +100,9 @@ def test_refuses_quantiles_that_are_none(quantile):
 def test_refuses_constant_factors():
     with pytest.raises(AxiswiseError, match=r"At least one factor must vary"):
         irs(np.eye(4), np.ones((4, 2), int))
+
+
+def test_codes_whose_sums_overflow_are_refused():
+    codes, factors = np.sign(np.random.default_rng(0).normal(size=(60, 3))) * 1e308, np.arange(60)[:, None] % 3
+    with pytest.raises(AxiswiseError, match=r"`codes` must lie within ±1e\+305, .* Got 1e\+308; rescale them"):
+        irs(codes, factors)

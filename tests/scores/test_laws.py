@@ -15,11 +15,14 @@ from axiswise import scores
 from axiswise.errors import AxiswiseError
 from axiswise.scores import Invariance, UndefinedScore, declaration
 
-CATALOGUE = [value for name in scores.__all__ if declaration(value := getattr(scores, name)) is not None]
+DECLARED = [value for name in scores.__all__ if declaration(value := getattr(scores, name)) is not None]
+CATALOGUE = [score for score in DECLARED if not declaration(score).compares]
+COMPARING = [score for score in DECLARED if declaration(score).compares]
 CHANGES = get_args(Invariance)
 SIZES = (4, 5, 3)
 
 every_score = pytest.mark.parametrize("score", CATALOGUE, ids=lambda function: function.__name__)
+every_comparison = pytest.mark.parametrize("score", COMPARING, ids=lambda function: function.__name__)
 
 
 def grid() -> np.ndarray:
@@ -69,6 +72,7 @@ def changed(change: str, codes: np.ndarray, seed: int) -> np.ndarray:
 
 def test_the_catalogue_is_not_empty():
     assert scores.mig in CATALOGUE
+    assert scores.agreement in COMPARING
 
 
 @every_score
@@ -234,3 +238,99 @@ def test_takes_torch_tensors_of_any_type(score):
     codes, factors = entangled(0).astype(np.float32), grid()
     as_tensors = apply(score, torch.from_numpy(codes).requires_grad_(), torch.from_numpy(factors))
     assert as_tensors.score == apply(score, codes, factors).score
+
+
+# Scores that compare the members of a stack.
+
+
+def population(seed: int = 0, members: int = 3) -> np.ndarray:
+    """Members that mix the same factors in ways of their own."""
+    return np.stack([entangled(100 * seed + member) for member in range(members)])
+
+
+@every_comparison
+@pytest.mark.parametrize("change", CHANGES)
+def test_declared_invariances_hold_for_each_member(score, change):
+    """All of them are declared: what is compared has no order, sign, offset or unit in common."""
+    assert change in declaration(score).invariances
+    for seed in range(5):
+        codes = population(seed)
+        own = np.stack([changed(change, member, seed + place) for place, member in enumerate(codes)])
+        np.testing.assert_allclose(score(own).score, score(codes).score, atol=1e-12 + declaration(score).tolerance)
+
+
+@every_comparison
+def test_the_order_of_members_is_irrelevant(score):
+    codes, order = population(members=4), [2, 0, 3, 1]
+    before, after = score(codes).score, score(codes[order]).score
+    expected = before[order] if np.ndim(before) else before
+    np.testing.assert_allclose(after, expected, atol=1e-12 + declaration(score).tolerance)
+
+
+@every_comparison
+def test_the_order_of_points_is_irrelevant(score):
+    codes, order = population(), np.random.default_rng(0).permutation(len(grid()))
+    tolerance = 1e-12 + declaration(score).tolerance
+    np.testing.assert_allclose(score(codes[:, order]).score, score(codes).score, atol=tolerance)
+
+
+@every_comparison
+def test_members_with_the_same_latents_are_best_and_independent_ones_at_chance(score):
+    declared = declaration(score)
+    same = entangled(0)
+    alike = np.stack([same, changed("permute", same, 1), changed("flip", changed("scale", same, 2), 3)])
+    if declared.best is not None:
+        np.testing.assert_allclose(score(alike).score, declared.best, atol=1e-12 + declared.tolerance)
+    assert np.all(score(alike).score > score(population()).score)
+    if declared.chance is not None:
+        generator = np.random.default_rng(0)
+        few, many = (score(generator.normal(size=(4, samples, 10))).score for samples in (500, 20_000))
+        assert abs(many - declared.chance) < min(0.02, abs(few - declared.chance) / 4)
+
+
+@every_comparison
+@pytest.mark.parametrize("dead", [[0], [1, 3], [0, 1, 2, 3, 4]])
+def test_finite_where_latents_of_a_member_collapse(score, dead):
+    codes = population()
+    codes[1][:, dead] = 0.3
+    collapsed = len(dead) == codes.shape[-1]
+    with pytest.warns(UndefinedScore, match=r"of members \[1\] do not vary") if collapsed else nullcontext():
+        found = score(codes)
+    assert np.isfinite(found.score).all()
+    assert found.alive.tolist() == [[True] * 5, [latent not in dead for latent in range(5)], [True] * 5]
+    assert found.inputs.varying_latents.tolist() == [5, 5 - len(dead), 5]
+
+
+@every_comparison
+def test_passive_latents_do_not_count(score):
+    codes, kl = population(), np.ones((3, len(grid()), 5))
+    kl[:, :, 2] = 0.001
+    np.testing.assert_allclose(score(codes, kl).score, score(np.delete(codes, 2, -1)).score, atol=1e-12)
+
+
+@every_comparison
+def test_rows_with_missing_values_are_dropped_in_all_members_if_asked(score):
+    codes, kl = population(), np.ones((3, len(grid()), 5))
+    codes[1, 5, 2], kl[0, 7, 1] = np.nan, np.nan
+    clean = score(np.delete(codes, [5, 7], 1), np.delete(kl, [5, 7], 1))
+    found = score(codes, kl, missing="drop")
+    np.testing.assert_array_equal(found.score, clean.score)
+    assert (found.inputs.dropped, found.inputs.samples) == (2, len(grid()) - 2)
+    with pytest.raises(AxiswiseError, match=r"`codes` must be finite. Got values of members \[1\]"):
+        score(codes)
+
+
+@every_comparison
+@pytest.mark.usefixtures("as_installed")
+def test_refuses_what_is_no_stack_of_members(score):
+    with pytest.raises(AxiswiseError, match=r"must have axes \(p, n, z\), members first.* Got shape \(600, 5\); stack"):
+        score(entangled(0))
+    with pytest.raises(AxiswiseError, match=r"`kl` must have the axes .* Got shape \(3, 600, 4\)"):
+        score(population(), np.ones((3, 600, 4)))
+
+
+@every_comparison
+def test_takes_a_stack_of_torch_tensors_of_any_type(score):
+    codes = population().astype(np.float32)
+    found = score(torch.from_numpy(codes).requires_grad_()).score
+    np.testing.assert_array_equal(found, score(codes).score)

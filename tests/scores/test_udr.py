@@ -9,7 +9,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.evaluation import evaluate
 from axiswise.population import grid, train
 from axiswise.scores import udr
-from axiswise.scores.udr import _related, agreement
+from axiswise.scores.udr import _related, one_to_one
 
 
 def population(members: int = 4, samples: int = 300, latents: int = 5, seed: int = 0) -> np.ndarray:
@@ -37,7 +37,7 @@ BLOCK[0, 0], BLOCK[1:, 1:] = 1.0, 1.0
     [(np.eye(3), 1.0), (BLOCK, 2 / 3), (np.ones((3, 3)), 1 / 3), (np.zeros((3, 3)), 0.0)],
 )
 def test_known_relations(related, expected, pooling):
-    found = agreement(np.broadcast_to(related, (2, 2, 3, 3)), np.ones((2, 3), bool), pooling)
+    found = one_to_one(np.broadcast_to(related, (2, 2, 3, 3)), np.ones((2, 3), bool), pooling)
     np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
@@ -183,3 +183,9 @@ def test_a_measure_of_trained_members():
 def test_refuses(arguments, message):
     with pytest.raises(AxiswiseError, match=message):
         udr(**arguments)
+
+
+def test_a_penalty_that_bounds_nothing_is_refused():
+    codes = np.random.default_rng(0).normal(size=(2, 60, 3))
+    with pytest.raises(AxiswiseError, match=r"`penalty` must be a finite number of at least 0.001. Got 5e-324."):
+        udr(codes, penalty=5e-324)

@@ -47,5 +47,7 @@ def a_stack(stack: np.ndarray, factors: np.ndarray) -> None:
 
 
 def a_population(population: np.ndarray) -> None:
-    """UDR compares members: it always has one value for each."""
+    """Scores that compare members: UDR has a value for each, agreement one for all."""
     assert_type(scores.udr(population).score, np.ndarray)
+    assert_type(scores.agreement(population).score, float)
+    assert_type(scores.match_latents(population, population).latent, np.ndarray)

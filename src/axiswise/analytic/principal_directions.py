@@ -122,16 +122,11 @@ def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "
     lengths = columns.norm(dim=-2)
     alive = lengths > 0
     cosines = (columns.mT @ unit).abs() / torch.where(alive, lengths, 1.0)[..., None]
-    latents, count = cosines.shape[-2:]
-    size = max(latents, count)
-    square = torch.nn.functional.pad(cosines, (0, size - count, 0, size - latents))
-    chosen = torch.from_numpy(assignment(square.detach().cpu().numpy()).columns).to(square.device)[..., :latents]
-    paired = square[..., :latents, :].gather(-1, chosen[..., None])[..., 0]
+    chosen = torch.from_numpy(assignment(cosines.detach().cpu().numpy()).columns).to(cosines.device)
+    paired = torch.where(chosen >= 0, cosines.gather(-1, chosen.clamp(min=0)[..., None])[..., 0], 0.0)
     alive = alive.expand(paired.shape)
     score = torch.where(alive, paired, 0.0).sum(-1) / alive.sum(-1)
-    return DirectionAlignment(
-        score, torch.where(alive, paired, torch.nan), torch.where(alive & (chosen < count), chosen, -1)
-    )
+    return DirectionAlignment(score, torch.where(alive, paired, torch.nan), torch.where(alive, chosen, -1))
 
 
 def stochastic_loss(

@@ -12,7 +12,8 @@ from axiswise.attack.learn import Learned, check_attack, check_folder, learn
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.population import Member, Population, Precision, Progress, train
-from axiswise.population.train import device_named
+from axiswise.population._device import choose_device
+from axiswise.population._folder import RunFolder
 from axiswise.records._layout import POPULATION_FOLDER
 
 
@@ -69,11 +70,11 @@ def attack(
         by: The score that ranks members, "mig" or "udr".
         apart: By how much the scores of both kinds must differ; see `choose`.
         out: A folder; the same call resumes, bit for bit. None stores nothing.
-        device: "cpu", "cuda", …; None is the dataset's device.
+        device: "cpu", "cuda", …; None is the best there is, as for `train`.
         dtype: Floating-point type of weights and computation.
         precision: On CUDA, the type of products.
         progress: Receives how far training and learning are.
-        log: Called with the ranking.
+        log: Called with the device, and with the ranking.
 
     Example:
         >>> from axiswise import data, models, objectives, optimizers
@@ -104,8 +105,12 @@ def attack(
     if folder:
         check_folder(folder)
     settings: dict[str, Any] = {"dtype": dtype, "precision": precision, "progress": progress}
-    dataset = dataset.to(device_named(device)) if device is not None else dataset
-    population = train(members, dataset, out=folder / POPULATION_FOLDER if folder else None, **settings)
+    place = folder / POPULATION_FOLDER if folder else None
+    begun_on = RunFolder(place).begun_on(dataset.device) if place else None
+    target = choose_device(device, dataset.device, begun_on=begun_on)
+    dataset, settings["device"] = dataset.to(target), target
+    log(f"training on {target}")
+    population = train(members, dataset, out=place, **settings)
     choice = choose(population, dataset, count=count, by=by, apart=apart)
     log(table(choice))
     return Attack(population, choice, learn(population, dataset, choice, learning, out=folder, **settings))

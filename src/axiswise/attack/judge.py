@@ -102,7 +102,7 @@ def judge(
     *,
     measures: Sequence[Callable[..., Any]] = MEASURES,
     score: str = "mig",
-    device: str = "cpu",
+    device: str | None = None,
     precision: Precision | None = None,
     progress: Progress | None = None,
     log: Callable[[str], None] = lambda line: None,
@@ -118,7 +118,7 @@ def judge(
         out: The study folder.
         measures: The measures.
         score: The measure of the verdicts, by its name in the rows.
-        device: Where to train.
+        device: Where to train; None is where the folder was begun, else the best there is.
         precision: Type of products on CUDA.
         progress: Receives how far the training of each run is.
         log: Called with a line for each run that begins.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -35,7 +35,8 @@ from axiswise.population._cohort import stacking_pays
 from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Trained
 from axiswise.population.loop import Finished, Loop
-from axiswise.population.train import device_named, fast_precision
+from axiswise.population.population import device_for
+from axiswise.population.train import fast_precision
 from axiswise.records import describe, read_tensors, write_tensors
 from axiswise.records._layout import CHANGE_FILE, LEARNING, LEARNING_FILE, LOCK, PARTIAL, POPULATION_FOLDER
 from axiswise.shapes import Int, Tensor
@@ -81,7 +82,7 @@ def learn(
         learning: How the change is learned.
         out: A folder. The change is stored there as ``change.safetensors``, and the unfinished state is saved every few
             seconds: the same call after an interruption resumes bit for bit. None stores nothing.
-        device: "cpu", "cuda", …; None is the dataset's device.
+        device: "cpu", "cuda", …; None is where dataset or population were moved to, else where members were trained.
         dtype: Floating-point type of weights and computation.
         precision: On CUDA, the type of products; None is "fp32", since small differences of losses count.
         progress: Receives how far it is, in steps.
@@ -107,7 +108,7 @@ def learn(
         True
     """
     check_attack(dataset, learning.epsilon)
-    dataset = dataset.to(device_named(device)) if device is not None else dataset
+    dataset = dataset.to(device_for(population, dataset.device, device))
     precision = fast_precision(precision, dtype, dataset.device)
     attacked = _attacked(population.to(dataset.device), choice)
     if learning.follow not in (None, "mixed", *range(attacked.model.latents)):
@@ -213,7 +214,7 @@ def _learned(
     built, scales = _built(attacked, dataset, learning), ranges(dataset)
     batches = Batches(built, dataset, scales, _encoded(attacked.population, dataset, dtype), dtype)
     unfinished = folder / LEARNING_FILE if folder else None
-    saved = read_tensors(unfinished, LEARNING) if unfinished and unfinished.exists() else None
+    saved = read_tensors(unfinished, LEARNING, LearningForm) if unfinished and unfinished.exists() else None
     if unfinished and saved:
         _refuse_other(unfinished, saved.about["asked"], arguments)
     threads = saved.about["threads"] if saved else torch.get_num_threads()
@@ -241,6 +242,15 @@ def _learned(
         save_change(folder / CHANGE_FILE, learned.change, {**learned.history, "seconds": seconds})
         unfinished.unlink(missing_ok=True)
     return learned
+
+
+class LearningForm(TypedDict):
+    """What the state of an unfinished learning says of it."""
+
+    asked: dict[str, Any]
+    threads: int
+    step: int
+    seconds: float
 
 
 def _built(attacked: Attacked, dataset: FactorDataset, learning: Learning) -> Bilevel:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, final, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, final, get_args
 
 import numpy as np
 import torch
@@ -286,17 +286,29 @@ def load_change(path: str | Path) -> Change:
     return read_change(Path(path))[0]
 
 
+class ChangeForm(TypedDict):
+    """What the file of a change says of it."""
+
+    network: dict[str, Any]
+    name: str
+    epsilon: float
+    arguments: dict[str, Any]
+
+
 def read_change(path: Path) -> tuple[Change, dict[str, np.ndarray]]:
     """A stored change, and its history."""
-    arrays, about = read_tensors(path, CHANGE)
-    pattern = restore(about["network"], {"Manipulation": _restored})
+    arrays, about = read_tensors(path, CHANGE, ChangeForm)
+    try:
+        pattern = restore(about["network"], {"Manipulation": _restored})
+        shapes = {name: tuple(parameter.shape) for name, parameter in _template(pattern).named_parameters()}
+        shapes |= {"low": (pattern.factors,), "span": (pattern.factors,)}
+    except Exception as error:  # a network that was forged may be of anything
+        raise AxiswiseError(f"{path} describes no network of a change ({error}). Learn the change again.") from error
     tensors = {
         name.removeprefix("tensors/"): torch.from_numpy(array)
         for name, array in arrays.items()
         if name.startswith("tensors/")
     }
-    shapes = {name: tuple(parameter.shape) for name, parameter in _template(pattern).named_parameters()}
-    shapes |= {"low": (pattern.factors,), "span": (pattern.factors,)}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if found != shapes:
         unlike = next(name for name in {**shapes, **found} if shapes.get(name) != found.get(name))

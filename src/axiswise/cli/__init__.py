@@ -8,7 +8,9 @@ import inspect
 import os
 import re
 import sys
+import warnings
 from importlib.metadata import EntryPoint, entry_points
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,10 +19,12 @@ from rich.console import Console
 
 from axiswise import __version__
 from axiswise.cli import data, theory
+from axiswise.cli._failures import failure, one_line
 from axiswise.cli._interruption import interrupted
-from axiswise.cli._outputs import Force, check_drawing, check_output
+from axiswise.cli._outputs import LAST_SEED, Force, check_drawing, check_output
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
+from axiswise.cli.explore import explore, explorer_of_study
 from axiswise.cli.export import export
 from axiswise.cli.listing import list_studies
 from axiswise.cli.score import score
@@ -32,7 +36,6 @@ __all__ = ["Force", "add_command", "app", "check_output", "interrupted", "main"]
 
 COMMANDS = "axiswise.commands"
 ELSEWHERE = {"verify": "axiswise-papers", "gallery": "axiswise-papers", "bench": "axiswise-benchmarks"}
-FAILED, MISTAKE = 1, 2  # exit codes: a run failed; something that the user can fix
 
 app = typer.Typer(
     help="Train populations of variational autoencoders, measure what each latent axis found, and explain why.",
@@ -47,6 +50,7 @@ app.command("score", short_help="Score codes against factors in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
 app.command("explain", short_help="Explain the latents of your own model.")(explain)
+app.command("explore", short_help="Write a page in which the decoders of a study run.")(explore)
 app.command("export", short_help="Write a trained member as state dicts, ONNX or torch.export programs.")(export)
 
 
@@ -127,7 +131,9 @@ def run(
         str, typer.Argument(help="Name of a study (`axiswise list` shows them), file.py:study or package.module:study.")
     ],
     out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/STUDY-SCALE if not given.")] = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
+    device: Annotated[
+        str | None, typer.Option(help="Where to train: cpu, cuda, …; the best there is if not given.")
+    ] = None,
     scale: Annotated[str, typer.Option(help="smoke (seconds), default, or paper (the published setting).")] = "default",
     precision: Annotated[str | None, typer.Option(help="Products on CUDA: fp32, bf16 (if networks convolve).")] = None,
     workers: Annotated[
@@ -137,7 +143,10 @@ def run(
         bool, typer.Option("--retrain", help="Train again what is damaged or was made by other code.")
     ] = False,
     seeds_from: Annotated[
-        int, typer.Option(min=0, help="Repeat the study with other seeds: this is added to every training seed.")
+        int,
+        typer.Option(
+            min=0, max=LAST_SEED, help="Repeat the study with other seeds: this is added to every training seed."
+        ),
     ] = 0,
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
@@ -145,6 +154,7 @@ def run(
     from axiswise.engines import run_study
     from axiswise.records._layout import records_files
     from axiswise.studies import SCALES, find_study
+    from axiswise.studies.study import with_seeds_from
 
     chosen = find_study(study)
     if scale not in SCALES:
@@ -166,6 +176,7 @@ def run(
     except KeyboardInterrupt:
         raise interrupted() from None
     if os.access(folder, os.W_OK):
+        explorer_of_study(folder, with_seeds_from(chosen(scale), seeds_from))
         _write_report(folder)
     else:  # it was complete before
         typer.echo(f"{folder} is read-only: no report was written.")
@@ -199,13 +210,28 @@ def _write_report(folder: Path) -> None:
 _add_installed()
 
 
+def _show_warning(message: Warning | str, *where: Any) -> None:
+    typer.echo(f"axiswise: warning: {one_line(str(message))}", err=True)
+
+
 def main() -> None:
-    """Runs the program; a user's mistake is one line on standard error and exit code 2, never a traceback."""
+    """Runs the program. Whatever goes wrong is one line on standard error and an exit code, never a traceback.
+
+    The code is 2 for what the user can fix. It is 1 if runs of a study failed, each with a line, or if axiswise itself
+    did, with the path of a log. Code of a user's that calls ``sys.exit`` does not end the program in success.
+    """
+    for stream in (sys.stdout, sys.stderr):  # a terminal may not have β, and a path may be no text at all
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    warnings.showwarning = _show_warning
     try:
-        app()
-    except StudyIncomplete as error:
-        typer.echo(f"axiswise: {error}", err=True)
-        sys.exit(FAILED)
-    except (AxiswiseError, OSError) as error:
-        typer.echo(f"axiswise: {error}", err=True)
-        sys.exit(MISTAKE)
+        # Then click neither prints nor exits, and any SystemExit is somebody else's.
+        code = app(prog_name="axiswise", standalone_mode=False)
+    except BaseException as error:  # code of a user's may raise anything
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
+            raise  # typer's, for a reader such as `head`, which has seen enough
+        line, code = failure(error)
+        typer.echo(f"axiswise: {line}", err=True)
+    sys.exit(code)

@@ -1,14 +1,18 @@
-"""Files that a command writes: never over what it reads, and over what is there only if asked to."""
+"""What several commands take: seeds, and files to write, never over what is read and over others only if asked to."""
 
+import math
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from axiswise.errors import AxiswiseError
 
+LAST_SEED = 2**63 - 1
+SMALLEST = 1e-100  # of scales, noises and weights: squares and ratios of them, and of their inverses, are finite
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
 
 
@@ -53,3 +57,16 @@ def check_drawing(what: str) -> None:
         raise AxiswiseError(
             f"{what} needs {' and '.join(missing)}. Install what it needs: pip install 'axiswise[report]'."
         )
+
+
+def as_json(value: Any) -> Any:
+    """Arrays as lists, named tuples as objects and NaN as null, at any depth."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {str(key): as_json(entry) for key, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,7 +1,5 @@
 """Arrays and tables from files of numpy and pandas."""
 
-import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from axiswise.errors import AxiswiseError
+from axiswise.records._files import expanded
+from axiswise.records._numpy_files import DOUBLE, Npz, check_fits, read_npy
 
 
 class Table(NamedTuple):
@@ -34,13 +34,18 @@ def read_table(text: str) -> Table:
         AxiswiseError: If there is no such file, or it cannot be read.
     """
     name, key = _key(text)
-    path = Path(name).expanduser()
+    path = expanded(name)
     readers = {".npy": _npy, ".npz": _npz, ".csv": _csv, ".tsv": _csv, ".parquet": _parquet}
     if path.suffix.lower() not in readers:
         raise AxiswiseError(f"Expected a file that ends in {', '.join(readers)}. Got {text}.")
+    check_file(path)
+    return readers[path.suffix.lower()](path, key)
+
+
+def check_file(path: Path) -> None:
+    """Raises if there is no file of that name."""
     if not path.is_file():
         raise AxiswiseError(f"Expected a file at {path}. There is {'a folder' if path.is_dir() else 'none'}.")
-    return readers[path.suffix.lower()](path, key)
 
 
 def _key(text: str) -> tuple[str, str | None]:
@@ -49,39 +54,19 @@ def _key(text: str) -> tuple[str, str | None]:
 
 
 def _npy(path: Path, key: str | None) -> Table:
-    loaded = _load(path)
-    if not isinstance(loaded, np.ndarray):
-        raise AxiswiseError(f"{path} holds several arrays. Call it .npz.")
-    return Table(path, loaded)
+    return Table(path, read_npy(path))
 
 
 def _npz(path: Path, key: str | None) -> Table:
-    loaded = _load(path)
-    if isinstance(loaded, np.ndarray):
-        raise AxiswiseError(f"{path} holds a single array. Call it .npy.")
-    keys = ", ".join(loaded) or "(none)"
-    if key is None and len(loaded) != 1:
-        raise AxiswiseError(
-            f"{path} must hold one array, or the one meant must be named: {path}:KEY. Got the keys {keys}."
-        )
-    if key is not None and key not in loaded:
-        raise AxiswiseError(f"{path} has the keys {keys}. Got {key!r}.")
-    return Table(path, loaded[next(iter(loaded)) if key is None else key])
-
-
-def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
-    """The arrays of a numpy file; Python objects, which would have to be executed, are refused."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
-            return {name: loaded[name] for name in loaded.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise AxiswiseError(
-            f"{path} is not a complete file of numpy's, or it holds Python objects, which are not loaded. Save arrays "
-            "of numbers or text with numpy.save or numpy.savez."
-        ) from error
+    with Npz(path) as file:
+        keys = ", ".join(file.contents) or "(none)"
+        if key is None and len(file.contents) != 1:
+            raise AxiswiseError(
+                f"{path} must hold one array, or the one meant must be named: {path}:KEY. Got the keys {keys}."
+            )
+        if key is not None and key not in file.contents:
+            raise AxiswiseError(f"{path} has the keys {keys}. Got {key!r}.")
+        return Table(path, file[next(iter(file.contents)) if key is None else key])
 
 
 def _csv(path: Path, key: str | None) -> Table:
@@ -92,7 +77,7 @@ def _csv(path: Path, key: str | None) -> Table:
         headless = _all_numbers(frame.columns)
         if headless:
             frame = pandas.read_csv(path, sep=separator, header=None)
-    except (ValueError, OSError) as error:  # pandas' own errors and those of the encoding are ValueErrors
+    except Exception as error:  # pandas raises anything for bytes that nobody wrote
         raise AxiswiseError(f"{path} cannot be read as {path.suffix[1:].upper()} ({_line(error)}).") from error
     frame.columns = [str(name) for name in frame.columns]
     notes = []
@@ -118,10 +103,18 @@ def _all_numbers(names: Iterable[Any]) -> bool:
 def _parquet(path: Path, key: str | None) -> Table:
     pandas = _pandas(path)
     try:
+        import pyarrow.parquet
+
+        about = pyarrow.parquet.read_metadata(path)
+        check_fits(
+            2 * DOUBLE * about.num_rows * about.num_columns, str(path)
+        )  # a file of few bytes may claim any number
         frame = pandas.read_parquet(path)
     except ImportError as error:
         raise AxiswiseError(f"{path} needs pyarrow to be read. Install it: pip install 'axiswise[parquet]'.") from error
-    except (ValueError, OSError) as error:  # pyarrow's errors are ValueErrors or OSErrors
+    except AxiswiseError:
+        raise
+    except Exception as error:  # pyarrow and pandas raise anything for bytes that nobody wrote
         raise AxiswiseError(f"{path} cannot be read as Parquet ({_line(error)}).") from error
     frame.columns = [str(name) for name in frame.columns]
     return _frame(path, frame, [])

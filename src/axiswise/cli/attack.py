@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # they import PyTorch
     from axiswise.data import FactorDataset
     from axiswise.report._attack import Plane
 
+MOST = 1_000_000  # steps and members
 SHOWN = 8  # images of the change
 SIDE = 7  # values of either latent of a plane
 SCORES = ("mig", "dci", "factor_vae", "sap")
@@ -35,7 +36,9 @@ def attack(
     objectives: Annotated[str, typer.Option(help="Names separated by commas; all six if not given.")] = "",
     apart: Annotated[float, typer.Option(help="By how much the scores of both kinds must differ.")] = 0.1,
     out: Annotated[Path | None, typer.Option(help="Folder for everything; runs/attack-DATASET if not given.")] = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
+    device: Annotated[
+        str | None, typer.Option(help="Where to train: cpu, cuda, …; the best there is if not given.")
+    ] = None,
     path: PathOption = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write the scores with their intervals here.")] = None,
     force: Force = False,
@@ -55,6 +58,8 @@ def attack(
     for option, value in (("--budget", budget), ("--seeds", seeds), ("--count", count)):
         if value < 1:
             raise AxiswiseError(f"{option} must be at least 1. Got {value}.")
+        if value > MOST:
+            raise AxiswiseError(f"{option} must be at most {MOST:,}. Got {value:,}.")
     names = [name.strip() for name in objectives.split(",") if name.strip()] or list(OBJECTIVES)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     progress = shown_on(console)
@@ -79,7 +84,8 @@ def attack(
         for score in SCORES
         for each in verdicts(folder / JUDGEMENT_FOLDER, score)
     ]
-    facts = {"dataset": dataset, "ε": f"{epsilon:g}", "steps": f"{budget:,}", "members": f"{seeds} each", "on": device}
+    facts = {"dataset": dataset, "ε": f"{epsilon:g}", "steps": f"{budget:,}", "members": f"{seeds} each"}
+    facts["on"] = found.population.trained[0].about["device"]
     written = attack_page(
         folder / ATTACK_FILE,
         title=f"An attack on {dataset}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from axiswise.cli._outputs import Force, check_output
+from axiswise.cli._outputs import Force, check_drawing, check_output
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # both would import PyTorch
@@ -143,6 +143,7 @@ def show(
     force: Force = False,
 ) -> None:
     """Write a contact sheet of a dataset."""
+    check_drawing("A contact sheet")
     from axiswise.report import contact_sheet, scatter_sheet
 
     picture = out or Path(f"{name}.png")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from axiswise.cli._outputs import Force, check_output
-from axiswise.cli._tables import read_table
+from axiswise.cli._outputs import LAST_SEED, SMALLEST, Force, check_output
+from axiswise.cli._tables import check_file, read_table
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # this would import PyTorch
@@ -30,8 +30,8 @@ def explain(
         str | None, typer.Option(help="bernoulli, or gaussian:SCALE (gaussian:0.1); guessed if not given.")
     ] = None,
     beta: Annotated[str, typer.Option(help="Weight of the divergence in training, or unknown.")] = "1",
-    points: Annotated[int, typer.Option(help="How many observations to use at most.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Decides which, and all other random draws.")] = 0,
+    points: Annotated[int, typer.Option(min=2, help="How many observations to use at most.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, max=LAST_SEED, help="Decides which, and all other random draws.")] = 0,
     out: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
     force: Force = False,
 ) -> None:
@@ -70,16 +70,16 @@ def explain(
 
 def _load_model(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Imports and calls the function, and takes encoder and decoder from what it returns."""
-    from axiswise.studies import load_object
+    from axiswise.studies import describe_error, load_object
 
     found = load_object(name)
     if not callable(found):
         raise AxiswiseError(f"Expected {name} to be a function without arguments. Got {type(found).__name__}.")
     try:
         model = found()
-    except Exception as error:  # a user's function may raise anything
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise AxiswiseError(
-            f"Expected {name}() to return a model. Got {type(error).__name__}: {error}. It is called without arguments."
+            f"Expected {name}() to return a model. Got {describe_error(error)}. It is called without arguments."
         ) from error
     if isinstance(model, tuple | list) and len(model) == 2 and all(map(callable, model)):
         return model[0], model[1]
@@ -109,16 +109,16 @@ def _contents(text: str) -> Any:
 
 
 def _safetensors(text: str) -> np.ndarray:
-    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
+    from axiswise.records._files import expanded
+
     before, _, key = text.rpartition(".safetensors")
-    path, key = Path(f"{before}.safetensors").expanduser(), key.removeprefix(":")
-    if not path.is_file():
-        raise AxiswiseError(f"Expected a file at {path}. There is {'a folder' if path.is_dir() else 'none'}.")
+    path, key = expanded(f"{before}.safetensors"), key.removeprefix(":")
+    check_file(path)
     try:
         tensors = load_file(path)
-    except (SafetensorError, KeyError, OSError) as error:
+    except Exception as error:  # numpy lacks some of the types that a file may claim
         raise AxiswiseError(f"{path} cannot be read as safetensors of numbers ({error}).") from error
     if key not in tensors and (key or len(tensors) != 1):
         known = ", ".join(sorted(tensors))
@@ -143,7 +143,9 @@ def _weight(text: str) -> float | None:
     if text == "unknown":
         return None
     if (weight := _number(text)) is None:
-        raise AxiswiseError(f"--beta must be a positive number, or unknown. Got {text!r}.")
+        raise AxiswiseError(
+            f"--beta must be a positive number, or unknown, and at most {1 / SMALLEST:g}. Got {text!r}."
+        )
     return weight
 
 
@@ -152,7 +154,7 @@ def _number(text: str) -> float | None:
         found = float(text)
     except ValueError:
         return None
-    return found if 0.0 < found < float("inf") else None
+    return found if SMALLEST <= found <= 1 / SMALLEST else None
 
 
 def _drawing() -> Callable[..., Path]:

@@ -2,9 +2,7 @@
 
 import inspect
 import math
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
 
@@ -14,41 +12,16 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from axiswise.cli._outputs import Force, check_output
-from axiswise.cli._tables import Table, read_table
+from axiswise.cli._agreement import print_agreement
+from axiswise.cli._outputs import LAST_SEED, Force, as_json, check_output
+from axiswise.cli._score_inputs import Inputs, lines_about, names_in, noted, read_inputs
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # these would import PyTorch or scipy
-    from axiswise._columns import Columns
-    from axiswise.scores import Inputs as Read
-    from axiswise.shapes import Kind, OnMissing
     from axiswise.statistics import Interval
 
 WIDE = 150  # columns of a table that goes to a file or a pipe
 SHOWN = 4  # members whose matrices are drawn
-
-
-class Inputs(NamedTuple):
-    """What was read: codes with members first, factors with their names and levels, and what there is to say."""
-
-    codes: np.ndarray
-    factors: "Columns"
-    test: "tuple[np.ndarray, Columns] | None"
-    kinds: "tuple[Kind, ...]"
-    latent_names: tuple[str, ...]
-    about: "tuple[Read, ...]"
-    """What scores say of the points to fit on, and of those to test on."""
-    notes: tuple[str, ...]
-
-    @property
-    def factor_names(self) -> tuple[str, ...]:
-        """Names of the factors."""
-        return self.factors.labels
-
-    @property
-    def dropped(self) -> int:
-        """Rows with missing values that were left out."""
-        return sum(read.dropped for read in self.about)
 
 
 class ScoreResult(NamedTuple):
@@ -68,7 +41,17 @@ def score(
     codes: Annotated[
         str, typer.Argument(help="Codes (n, z), or (members, n, z): .npy, .npz or file.npz:key, .csv, .tsv, .parquet.")
     ],
-    factors: Annotated[str, typer.Argument(help="Their factors (n, k), or (n) for one, in any of these formats.")],
+    factors: Annotated[
+        str | None,
+        typer.Argument(
+            help="Their factors (n, k), or (n) for one, in any of these formats; with --agreement, other codes."
+        ),
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(help="With --agreement, more codes.")] = None,
+    agreement: Annotated[
+        bool,
+        typer.Option("--agreement", help="Compare models at the same points, without factors: all files are codes."),
+    ] = False,
     scores: Annotated[
         str | None, typer.Option(help="Names of scores, in any case, separated by commas; all that apply if not given.")
     ] = None,
@@ -87,7 +70,7 @@ def score(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values instead of refusing them.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Decides what is drawn or held out.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LAST_SEED, help="Decides what is drawn or held out.")] = 0,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write numbers and details to this file, too.")
     ] = None,
@@ -97,21 +80,37 @@ def score(
     """Score codes against factors in files. Integers, truth values and text are levels of a discrete factor, other
     numbers are continuous, unless an option overrides that. A population gives the mean over its members ± its 95 %
     Student t interval. A score that cannot be computed is a line with the reason; notes name factors that are constant
-    and codes that do not vary.
+    and codes that do not vary. With --agreement, score instead how far models agree on their latents.
     """
-    chosen = _named(scores)
-    check_output(json_file, force=force, inputs=(codes, factors, test_codes, test_factors))
-    draw = _drawing() if out else None
-    named = {"discrete": discrete, "continuous": continuous, "circular": circular}
-    inputs = _read_inputs(codes, factors, test_codes, test_factors, kinds, named, "drop" if drop_missing else "raise")
+    missing = "drop" if drop_missing else "raise"
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDE)
-    for line in _about(inputs):
+    named = {"discrete": discrete, "continuous": continuous, "circular": circular}
+    if agreement:
+        of_factors = {"scores": scores, "kinds": kinds, **named, "out": out}
+        of_factors |= {"test-codes": test_codes, "test-factors": test_factors}
+        if unused := [f"--{name}" for name, value in of_factors.items() if value is not None]:
+            raise AxiswiseError(f"--agreement compares codes, without factors. Leave out {', '.join(unused)}.")
+        files = [codes, *([] if factors is None else [factors]), *(more or [])]
+        check_output(json_file, force=force, inputs=files)
+        print_agreement(files, missing, json_file, console)
+        return
+    if factors is None:
+        raise AxiswiseError("Expected codes and their factors. Got codes alone; --agreement compares codes of models.")
+    if more:
+        raise AxiswiseError(
+            f"Expected codes and their factors. Got {1 + len(more)} files besides; --agreement compares codes."
+        )
+    chosen = _named(scores)
+    check_output(json_file, force=force, inputs=(codes, factors, test_codes, test_factors))
+    draw = _drawing() if out else None
+    inputs = read_inputs(codes, factors, test_codes, test_factors, kinds, named, missing)
+    for line in lines_about(inputs):
         console.print(Text(line), soft_wrap=True)
     results = []
     for name, function in chosen.items():
-        with console.status(f"{name} …"), _noted():  # on a terminal only
+        with console.status(f"{name} …"), noted():  # on a terminal only
             results.append(_compute(name, function, inputs, seed))
     console.print(_grid(results, len(inputs.codes)))
     if json_file:
@@ -119,28 +118,19 @@ def score(
 
         write_json(json_file, _form(inputs, results, codes, factors, seed))
     if out and draw:
-        with _noted():
+        with noted():
             pictures = _pictures(inputs, results, out, draw)
         for picture in pictures:
             console.print(Text(f"picture: {picture}"))
 
 
-@contextmanager
-def _noted() -> Iterator[None]:
-    """Silences the warnings of scores about what is constant: the notes say it once."""
-    from axiswise.scores import UndefinedScore
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedScore)
-        yield
-
-
 def catalogue() -> dict[str, Callable[..., Any]]:
-    """Every score that the package exports, by name."""
+    """Every score of single codes that the package exports, by name."""
     from axiswise import scores
 
     functions = {name: getattr(scores, name) for name in scores.__all__}
-    return {name: function for name, function in functions.items() if scores.declaration(function)}
+    declared = {name: scores.declaration(function) for name, function in functions.items()}
+    return {name: functions[name] for name, about in declared.items() if about and not about.compares}
 
 
 def _named(names: str | None) -> dict[str, Callable[..., Any]]:
@@ -148,7 +138,7 @@ def _named(names: str | None) -> dict[str, Callable[..., Any]]:
     known = catalogue()
     if names is None:
         return {name: function for name, function in known.items() if not _lacks(function)}
-    chosen = [name.lower().replace("-", "_") for name in _list(names)]
+    chosen = [name.lower().replace("-", "_") for name in names_in(names)]
     unknown = [name for name in chosen if name not in known]
     if unknown or not chosen:
         raise AxiswiseError(f"--scores must name some of {', '.join(known)}. Got {', '.join(unknown) or 'nothing'}.")
@@ -159,182 +149,6 @@ def _lacks(function: Callable[..., Any]) -> list[str]:
     """What a score needs besides codes and factors."""
     parameters = inspect.signature(function).parameters.items()
     return [name for name, one in parameters if one.default is one.empty and name not in ("codes", "factors")]
-
-
-def _list(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
-def _read_inputs(
-    codes: str,
-    factors: str,
-    test_codes: str | None,
-    test_factors: str | None,
-    kinds: str | None,
-    named: Mapping[str, str | None],
-    missing: "OnMissing",
-) -> Inputs:
-    """Reads the files, and refuses what no score can be computed from."""
-    from axiswise.scores import read_pair
-
-    if (test_codes is None) != (test_factors is None):
-        raise AxiswiseError("--test-codes and --test-factors go together. Got one without the other.")
-    files = [(codes, factors), *([(test_codes, test_factors)] if test_codes and test_factors else [])]
-    tables = [(read_table(code), read_table(factor)) for code, factor in files]
-    columns = _factor_columns([factor for _, factor in tables])
-    arrays = [_codes(code) for code, _ in tables]
-    found = _kinds(columns[0], kinds, named)
-    parts, about, notes = [], [], _level_notes(columns[0])
-    for array, own, (code, factor) in zip(arrays, columns, tables, strict=True):
-        _check_lengths(array, own.values, code.path, factor.path)
-        try:
-            with _noted():
-                read = read_pair(array, own, found, missing)
-        except AxiswiseError as error:
-            listed = ", ".join(own.labels)
-            raise AxiswiseError(f"{error} Read {code.path} and {factor.path} (factors {listed}).") from error
-        members = read.codes if read.codes.ndim > 2 else read.codes[None]
-        parts.append((members, own._replace(values=read.factors.values)))
-        about.append(read.inputs)
-        notes += [*code.notes, *factor.notes, *_gap_notes(array, own, read.inputs.dropped, code, factor)]
-    notes += _constant_notes(about[0])
-    latents = tables[0][0].names or tuple(f"z{place}" for place in range(arrays[0].shape[-1]))
-    train, values = parts[0]
-    notes += _doubts(values, found, train, kinds, named)
-    test = parts[1] if len(parts) > 1 else None
-    return Inputs(train, values, test, found, latents, tuple(about), tuple(notes))
-
-
-def _codes(table: Table) -> np.ndarray:
-    from axiswise._columns import as_array
-
-    array = as_array(table.contents, str(table.path))
-    if array.ndim > 3:
-        raise AxiswiseError(f"{table.path} must have axes (n, z), or (members, n, z). Got shape {array.shape}.")
-    return array
-
-
-def _factor_columns(tables: Sequence[Table]) -> "list[Columns]":
-    """Factors of training and test alike; without names they are called f0, f1, …."""
-    from axiswise._columns import as_columns_alike
-
-    first = tables[0]
-    for table in tables[1:]:
-        if first.names and table.names and table.names != first.names:
-            raise AxiswiseError(
-                f"{table.path} must have the factors of {first.path} ({', '.join(first.names)}). "
-                f"Got {', '.join(table.names)}."
-            )
-    read = as_columns_alike(*(table.contents for table in tables), what=" and ".join(str(one.path) for one in tables))
-    names = read[0].names or tuple(f"f{place}" for place in range(read[0].values.shape[1]))
-    return [columns._replace(names=names) for columns in read]
-
-
-def _level_notes(columns: "Columns") -> list[str]:
-    """How levels with names are numbered."""
-    notes = []
-    for name, levels in zip(columns.labels, columns.levels, strict=True):
-        if levels:
-            first = ", ".join(f"{place} {level}" for place, level in enumerate(levels[:6]))
-            notes.append(f"{name}: text, numbered as {len(levels)} levels ({first}{', …' if len(levels) > 6 else ''})")
-    return notes
-
-
-def _gap_notes(codes: np.ndarray, factors: "Columns", dropped: int, code: Table, factor: Table) -> list[str]:
-    """How many rows were dropped, and where values were missing."""
-    from axiswise._columns import bad_rows
-
-    if not dropped:
-        return []
-    latents = code.names or tuple(f"z{place}" for place in range(codes.shape[-1]))
-    places = [(np.isnan(codes), latents, code), (np.isnan(factors.values), factors.labels, factor)]
-    told = [f"{bad_rows(bad, names)} of {table.path}" for bad, names, table in places if bad.any()]
-    return [f"{dropped:,} of {len(factors.values):,} rows dropped: values are missing in {'; '.join(told)}"]
-
-
-def _constant_notes(read: "Read") -> list[str]:
-    """What has no score: factors that are constant, and codes that do not vary."""
-    notes = [f"{name}: constant, so that it has no score; means are over the others" for name in read.constant_factors]
-    varying = np.atleast_1d(read.varying_latents)
-    if not varying.all():
-        whose = f"members {', '.join(map(str, np.flatnonzero(varying == 0)))}: " if len(varying) > 1 else ""
-        notes.append(f"{whose}codes do not vary in any latent: the model has collapsed, and its scores mean nothing")
-    return notes
-
-
-def _check_lengths(codes: np.ndarray, factors: np.ndarray, code_file: Path, factor_file: Path) -> None:
-    if codes.ndim < 2 or codes.shape[-2] == len(factors):
-        return
-    samples, rows = codes.shape[-2], len(factors)
-    hint = "give the factors of the same samples"
-    if codes.shape[-1] == rows:
-        hint = f"{code_file} seems to have latents before samples: transpose it"
-    elif factors.shape[1] == samples:
-        hint = f"{factor_file} seems to have factors before samples: transpose it"
-    elif abs(samples - rows) == 1:
-        hint = "does one of them have a first line of names, and the other not?"
-    raise AxiswiseError(
-        f"Codes and factors must have as many samples. Got {samples:,} in {code_file} (shape {codes.shape}) and "
-        f"{rows:,} in {factor_file} (shape {factors.shape}); {hint}."
-    )
-
-
-def _kinds(columns: "Columns", kinds: str | None, named: Mapping[str, str | None]) -> "tuple[Kind, ...]":
-    """The kind of each factor: by name, or by --kinds, or by its type."""
-    from axiswise.shapes import Kind
-
-    names = columns.labels
-    listed = _list(kinds)
-    if listed and (len(listed) not in (1, len(names)) or not set(listed) <= set(get_args(Kind))):
-        raise AxiswiseError(
-            f"--kinds must be one of {', '.join(get_args(Kind))}, or one for each of the {len(names)} factors "
-            f"({', '.join(names)}). Got {kinds}."
-        )
-    found = dict(zip(names, listed * len(names) if len(listed) == 1 else listed or columns.kinds, strict=True))
-    for kind, chosen in named.items():
-        for name in _list(chosen):
-            if name not in names:
-                raise AxiswiseError(f"--{kind} must name factors ({', '.join(names)}). Got {name!r}.")
-            found[name] = kind
-    return tuple(found.values())  # pyright: ignore[reportReturnType] (checked against Kind above)
-
-
-def _doubts(
-    columns: "Columns",
-    found: "Sequence[Kind]",
-    codes: np.ndarray,
-    kinds: str | None,
-    named: Mapping[str, str | None],
-) -> list[str]:
-    """What may have been meant otherwise than it was read."""
-    notes = []
-    explicit = {name for names in named.values() for name in _list(names)}
-    whole = [
-        name
-        for name, column, kind in zip(columns.labels, columns.values.T, found, strict=True)
-        if kind == "continuous" and not kinds and name not in explicit and (column == np.floor(column)).all()
-    ]
-    if whole:
-        flag = f"--discrete '{','.join(whole)}'"
-        notes.append(
-            f"{', '.join(whole)}: whole numbers stored as floats, read as continuous; {flag} if they are levels"
-        )
-    if codes.shape[-2] < codes.shape[-1]:
-        notes.append(f"{codes.shape[-2]} samples of {codes.shape[-1]} latents: are the arrays transposed?")
-    return notes
-
-
-def _about(inputs: Inputs) -> list[str]:
-    members, samples, latents = inputs.codes.shape
-    population = f"{members} members, " if members > 1 else ""
-    test = f", {inputs.test[0].shape[-2]:,} more to test on" if inputs.test else ""
-    kinds = zip(inputs.factor_names, inputs.kinds, inputs.factors.values.T, strict=True)
-    factors = (
-        f"{name} ({kind}, {len(np.unique(column))} values)" if kind == "discrete" else f"{name} ({kind})"
-        for name, kind, column in kinds
-    )
-    lines = [f"{population}{samples:,} samples{test}, {latents} latents, factors: {', '.join(factors)}"]
-    return lines + [f"note: {note}" for note in inputs.notes]
 
 
 def _compute(name: str, function: Callable[..., Any], inputs: Inputs, seed: int) -> ScoreResult:
@@ -451,20 +265,9 @@ def _form(inputs: Inputs, results: Sequence[ScoreResult], codes: str, factors: s
     names |= {"levels": inputs.factors.levels, "constant_factors": read.constant_factors, "dropped": inputs.dropped}
     names |= {"varying_latents": np.atleast_1d(read.varying_latents)}
     samples = {"samples": inputs.codes.shape[-2], "test_samples": inputs.test[0].shape[-2] if inputs.test else None}
-    return _json(
+    return as_json(
         {**about, **samples, **names, "seed": seed, "notes": inputs.notes, "versions": versions(), "rows": rows}
     )
-
-
-def _json(value: Any) -> Any:
-    """Arrays as lists and NaN as null, at any depth."""
-    if isinstance(value, dict):
-        return {str(key): _json(entry) for key, entry in value.items()}
-    if isinstance(value, tuple | list):
-        return [_json(entry) for entry in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return _json(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _drawing() -> Callable[..., Path]:

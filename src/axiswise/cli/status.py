@@ -111,6 +111,7 @@ def _run(
 ) -> RunStatus:
     """The state of one run, with what its study noted of it, should its own folder say nothing."""
     from axiswise.records._files import read_about
+    from axiswise.records._forms import MemberForm
     from axiswise.records._layout import MEMBER
     from axiswise.records._record import count_records
     from axiswise.records._run_state import Outcome, finished, read_outcome, reasons, unfinished
@@ -119,10 +120,11 @@ def _run(
     ended, unread = {}, []
     for path in finished(folder, planned):
         try:
-            ended[path.stem] = read_about(path, MEMBER)["status"]
+            ended[path.stem] = read_about(path, MEMBER, MemberForm)["status"]
         except AxiswiseError as error:
             unread.append(str(error))
-    cohorts, begun, more = unfinished(folder, planned, ended)
+    cohorts, members, more = unfinished(folder, planned, ended)
+    begun = set[str]().union(*members)
     members = len(ended) + len(begun) if planned is None else len(planned)
     wanted = None if planned is None or measures is None else len(planned) * len(measures)
     rows = count_records(folder, planned, measures)

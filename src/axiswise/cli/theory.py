@@ -3,12 +3,14 @@
 import shlex
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axiswise.cli._outputs import Force, check_output
+from axiswise.cli._outputs import SMALLEST, Force, check_drawing, check_output
+from axiswise.cli._tables import check_file
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # PyTorch is imported where something is computed
@@ -19,6 +21,7 @@ POINTS = 200
 REFINED = 201  # points between the neighbours of an extreme
 DIMENSION, LATENTS = 128, 2  # of Figure 1
 WIDE = 110  # characters of the printed table, whatever the terminal's width
+COPIES = 8  # of a covariance and of decoders, while they are decomposed
 ROWS_OFF = 6  # rows of the printed table for latents that are switched off
 
 
@@ -40,17 +43,22 @@ def theory(
     force: Force = False,
 ) -> None:
     """Solve the linear β-VAE exactly for every β, and draw its terms (Sikka et al. 2019, Figure 1)."""
+    check_drawing("The picture of the theory")
     import torch
 
     from axiswise.analytic import LinearGaussian
     from axiswise.records import versions, write_bytes, write_json
+    from axiswise.records._numpy_files import DOUBLE, check_fits
     from axiswise.report.figures.theory import theory_curves
 
     for written in (out / "theory.png", out / "theory.csv", json_file):
         check_output(written, force=force, inputs=[mixing])
+    if not SMALLEST <= noise <= 1 / SMALLEST:
+        raise AxiswiseError(f"--noise must lie between {SMALLEST:g} and {1 / SMALLEST:g}. Got {noise:g}.")
     model = LinearGaussian(_matrix(mixing, dimension, latents), noise)
     off = _off(model)
     values = _values(betas, float(off.max()))
+    check_fits(COPIES * DOUBLE * len(values) * model.mixing.numel(), f"{len(values):,} values of --betas")
     began = time.perf_counter()
     _, found = _solved(model, values)
     seconds = time.perf_counter() - began
@@ -84,10 +92,14 @@ def _matrix(path: Path | None, dimension: int | None, latents: int | None) -> "T
     import numpy as np
     import torch
 
+    from axiswise._columns import as_array
+    from axiswise.records._numpy_files import DOUBLE, check_fits, read_npy
+
     if path is None:
         rows, columns = (DIMENSION if dimension is None else dimension), (LATENTS if latents is None else latents)
         if not 1 <= columns <= rows:
             raise AxiswiseError(f"--latents must lie between 1 and --dimension, {rows}. Got {columns}.")
+        check_fits(COPIES * DOUBLE * rows * rows, f"--dimension {rows}")
         return 0.5 + 0.5 * torch.eye(rows, columns, dtype=torch.float64)
     if dimension is not None or latents is not None:
         raise AxiswiseError(
@@ -95,11 +107,17 @@ def _matrix(path: Path | None, dimension: int | None, latents: int | None) -> "T
         )
     if path.suffix not in (".npy", ".csv"):
         raise AxiswiseError(f"--mixing must name a .npy or a .csv file. Got {path}.")
-    try:
-        read = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
-        matrix = torch.from_numpy(np.array(read, dtype=np.float64))
-    except (ValueError, EOFError) as error:
-        raise AxiswiseError(f"{path} is not a matrix of numbers ({error}).") from error
+    check_file(path)
+    if path.suffix == ".npy":
+        read = as_array(read_npy(path), str(path))
+    else:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a file without any, which the next check refuses
+                read = np.loadtxt(path, delimiter=",", ndmin=2)
+        except ValueError as error:
+            raise AxiswiseError(f"{path} is not a matrix of numbers ({error}).") from error
+    matrix = torch.from_numpy(read.astype(np.float64))
     if matrix.ndim != 2:
         raise AxiswiseError(
             f"{path} must hold a matrix, a row for each observed value. Got shape {tuple(matrix.shape)}."
@@ -111,13 +129,18 @@ def _values(text: str | None, last: float) -> "Tensor":
     """The values of β; by default from 0.1 to well past where the last latent is off."""
     import torch
 
+    from axiswise.records._numpy_files import DOUBLE, check_fits
+
     def number(part: str) -> float:
         try:
             value = float(part)
         except ValueError:
             value = float("nan")
-        if not 0 < value < float("inf"):
-            raise AxiswiseError(f"--betas must be positive numbers, as in 0.5,1,2 or 0.1:100:200. Got {part!r}.")
+        if not SMALLEST <= value <= 1 / SMALLEST:
+            raise AxiswiseError(
+                f"--betas must be positive numbers, as in 0.5,1,2 or 0.1:100:200, from {SMALLEST:g} to "
+                f"{1 / SMALLEST:g}. Got {part!r}."
+            )
         return value
 
     if text is None:
@@ -127,6 +150,7 @@ def _values(text: str | None, last: float) -> "Tensor":
         if len(parts) != 3 or not parts[2].isdigit() or int(parts[2]) < 2:
             raise AxiswiseError(f"--betas must be LOW:HIGH:COUNT, with a COUNT of at least 2. Got {text!r}.")
         low, high, count = number(parts[0]), number(parts[1]), int(parts[2])
+        check_fits(COPIES * DOUBLE * count, f"--betas {text}")
     else:
         chosen = sorted({number(part) for part in text.split(",")})
         return torch.tensor(chosen, dtype=torch.float64)

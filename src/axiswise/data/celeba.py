@@ -11,6 +11,7 @@ from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.data.folders import data_folder
 from axiswise.errors import AxiswiseError, DataUnavailable
+from axiswise.records._files import expanded
 
 CROP = 148
 IMAGES = "img_align_celeba"
@@ -36,7 +37,7 @@ def celeba(folder: str | Path | None = None, size: int = 64) -> FactorDataset:
         >>> len(faces), faces.shape, len(faces.space)  # doctest: +SKIP
         (202599, (3, 64, 64), 40)
     """
-    root = (data_folder() / "celeba" if folder is None else Path(folder)).expanduser().absolute()
+    root = expanded(data_folder() / "celeba" if folder is None else folder).absolute()
     if not root.is_dir():
         raise DataUnavailable(
             f"Expected CelebA in {root}. There is no such folder; get CelebA from its authors and put {IMAGES}/ and "

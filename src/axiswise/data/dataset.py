@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 import torch
@@ -12,6 +13,7 @@ import torch
 from axiswise import numerics
 from axiswise.data.factors import FactorSpace, integral
 from axiswise.errors import AxiswiseError
+from axiswise.records._html import html_table
 from axiswise.shapes import Float, Int, Num, Shaped, Tensor
 
 Render = Callable[[Mapping[str, Tensor], Tensor], Tensor]
@@ -110,6 +112,11 @@ class FactorDataset:
     def __repr__(self) -> str:
         factors = ", ".join(f"{factor.name} {factor.size or factor.kind}" for factor in self.space.factors)
         return f"FactorDataset({self.name}: {len(self)} × {self.shape}; {factors or 'no factors'}; {self.device})"
+
+    def _repr_html_(self) -> str:
+        rows = [{"factor": one.name, "kind": one.kind, "levels": one.size} for one in self.space.factors]
+        about = f"{self.name}: {len(self):,} × {self.shape}, {self.device}"
+        return f"<p>{escape(about)}</p>{html_table(rows) if rows else '<p>no factors</p>'}"
 
     def __len__(self) -> int:
         return self.space.size if self.levels is None else len(self.levels)
@@ -305,6 +312,20 @@ def value_range(dataset: FactorDataset) -> tuple[float, float]:
     rows = torch.arange(count, device=dataset.device) if count == len(dataset) else dataset.sample(count)
     low, high = dataset.x(rows).aminmax()
     return low.item(), high.item()
+
+
+def whole_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity of a dataset, whichever part of a split it is.
+
+    Example:
+        >>> from axiswise.data import synth_linear
+        >>> square = synth_linear(samples=100)
+        >>> whole_identity(square.split().test.identity) == whole_identity(square.identity)
+        True
+    """
+    arguments = dict(identity["arguments"])
+    changes = [change for change in arguments.pop("changes", []) if "split" not in change]
+    return {"name": identity["name"], "arguments": arguments, "changes": changes}
 
 
 class DatasetSplit(NamedTuple):

@@ -40,8 +40,8 @@ def _source(filename: str, size: int, sha256: str) -> Source:
         citation="Xiao, Rasul and Vollgraf, Fashion-MNIST: a novel image dataset for benchmarking machine learning "
         "algorithms, arXiv 1708.07747, 2017",
         places=(
-            Address(f"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{filename}"),
             Address(f"https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/{filename}"),
+            Address(f"https://fashion-mnist.s3.eu-central-1.amazonaws.com/{filename}"),
             DebianMember(DEBIAN, f"usr/share/datasets/fashion-mnist/{filename}"),
         ),
     )

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from axiswise.records._files import expanded
+
 
 def data_folder() -> Path:
     """Folder of the original files: ``$AXISWISE_DATA``, or ``axiswise/data`` in the user's cache.
@@ -27,5 +29,5 @@ def cache_folder() -> Path:
 def _folder(variable: str, name: str) -> Path:
     chosen = os.environ.get(variable)
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return expanded(chosen).absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "axiswise" / name

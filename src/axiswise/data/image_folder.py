@@ -9,6 +9,7 @@ import torch
 from axiswise.data._images import convert, image_files
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
+from axiswise.records._files import expanded
 from axiswise.shapes import Shaped, Tensor
 
 
@@ -35,7 +36,7 @@ def image_folder(path: str | Path, size: int = 64, channels: int = 3) -> FactorD
         >>> dataset.shape, dataset.x(torch.arange(2))[..., 0, 0].tolist()
         ((3, 16, 16), [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     """
-    root = Path(path).expanduser().absolute()
+    root = expanded(path).absolute()
     files = image_files(root)
     converted = convert(root, files, size=size, channels=channels)
     names, levels = _subfolders(root, files)

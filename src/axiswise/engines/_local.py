@@ -28,10 +28,12 @@ import torch
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.population import Failure, Precision, Progress
-from axiswise.population.train import device_named
+from axiswise.population._cohort import cohorts
+from axiswise.population._cost import step_weights
+from axiswise.population._device import device_named
 from axiswise.records import is_locked, locked
 from axiswise.records._layout import LOCK
-from axiswise.records._run_state import Outcome, read_outcome, steps_taken
+from axiswise.records._run_state import Outcome, read_outcome, work_done
 from axiswise.studies import Run, Scale, Study
 from axiswise.studies._folder import StudyFolder, open_study, train_and_measure
 from axiswise.studies.study import with_seeds_from
@@ -61,7 +63,7 @@ def run_study(
     out: str | Path,
     *,
     name: str | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     precision: Precision | None = None,
     workers: int | None = None,
     retrain: bool = False,
@@ -81,7 +83,7 @@ def run_study(
         scale: "smoke", "default" or "paper": seconds, to see that it runs; this machine; or the published setting.
         out: The study's folder.
         name: The study's name on the command line; its function's name if None.
-        device: Where to train.
+        device: Where to train: "cpu", "cuda", …. None is where the folder was begun, else the best there is.
         precision: What products are computed in on CUDA, as for `train`.
         workers: Number of processes. 1 works in this process alone. None is one for each core, up to the number of
             runs; but 1 on a GPU, and for "smoke", which ends before another process has started.
@@ -89,7 +91,7 @@ def run_study(
             one. Without it, a run with such results fails.
         seeds_from: Added to the seed of every member, to repeat the study with others; data and measures stay the same.
         progress: Receives how far training is: of each run in this process, of all runs together with workers.
-        log: Called with a line for each run that begins, is skipped or fails.
+        log: Called with a line that names the device, and one for each run that begins, is skipped or fails.
 
     Raises:
         StudyIncomplete: At the end, if a run failed.
@@ -115,6 +117,8 @@ def run_study(
         threads = _threads_of_a_run(len(folder.runs), folder.device)
         count = workers or (_workers(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
         missing = [number for number in everything if not folder.complete(number)]
+        if missing:
+            log(f"training on {folder.device}")
         in_workers = missing if min(count, len(missing)) > 1 else []
         with _threads(threads):
             for number in everything:
@@ -129,7 +133,9 @@ def run_study(
                     folder.finish(number, log)
         if in_workers and importable:
             place, environment = folder.path.resolve(), dict(os.environ)
-            job = Job(importable, scale, seeds_from, place, device, precision, retrain, threads, environment)
+            job = Job(
+                importable, scale, seeds_from, place, str(folder.device), precision, retrain, threads, environment
+            )
             _run_in_workers(folder, in_workers, job, min(count, len(in_workers)), progress, log, stop)
     return folder.path
 
@@ -278,7 +284,7 @@ def _run_in_workers(
 ) -> None:
     """Has every run done by a process of its own, so many at a time, until all have ended or a stop is requested."""
     waiting, tries, reported = deque(numbers), Counter[int](), Counter[int]()
-    steps = {number: {member.address: member.steps for member in folder.runs[number].members} for number in numbers}
+    work = _work_of(folder, numbers) if progress else {number: {} for number in numbers}
     team: dict[int, BaseProcess] = {}
     stopping, looked = False, 0.0
 
@@ -310,12 +316,12 @@ def _run_in_workers(
                     "`if __name__ == '__main__':`."
                 )
             folder.fail(number, Failure(f"Its worker process ended {ending}, {TRIES} times. {why}", (), ""))
-        report(number, sum(steps[number].values()))
+        report(number, sum(work[number].values()))
         folder.finish(number, log)
 
     stop.deferred = True
     if progress:
-        progress.begin("training", sum(sum(own.values()) for own in steps.values()))
+        progress.begin("training", sum(sum(own.values()) for own in work.values()))
     try:
         while team or (waiting and not stop.requested):
             while waiting and len(team) < count and not stop.requested:
@@ -336,7 +342,7 @@ def _run_in_workers(
             if progress and time.monotonic() - looked > LOOK_SECONDS:
                 looked = time.monotonic()
                 for number in team:
-                    report(number, steps_taken(folder.path / folder.runs[number].name, steps[number]))
+                    report(number, work_done(folder.path / folder.runs[number].name, work[number]))
     finally:
         stop.deferred = False
         for process in team.values():
@@ -346,6 +352,20 @@ def _run_in_workers(
             progress.end()
     if stop.requested:
         raise KeyboardInterrupt
+
+
+def _work_of(folder: StudyFolder, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+    """The work of each member of some runs, by its address: its steps, times what each costs."""
+    planned = {number: cohorts(folder.runs[number].members, folder.device) for number in numbers}
+    weights = iter(step_weights([cohort for own in planned.values() for cohort in own], folder.device))
+    return {
+        number: {
+            member.address: member.steps * weight
+            for cohort, weight in zip(own, weights, strict=False)  # the first run takes the first of them
+            for member in cohort.members
+        }
+        for number, own in planned.items()
+    }
 
 
 def _ending(code: int | None) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from axiswise.data import FactorDataset
+from axiswise.data.dataset import whole_identity
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation._arrays import store_arrays
 from axiswise.evaluation._quantities import QUANTITIES, Quantities, at_same_points, by_member
@@ -24,9 +25,11 @@ from axiswise.numerics import permutation, repeatable
 from axiswise.population import Population
 from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Group, Trained, settings_of
+from axiswise.population.population import device_for
 from axiswise.records import Record, address, locked, read_json, versions
 from axiswise.records._files import append_rows
 from axiswise.records._fingerprint import fingerprint
+from axiswise.records._forms import WholeRunForm
 from axiswise.records._layout import RECORDS_FILE, RECORDS_LOCK, RUN, RUN_FILE, arrays_file, partial_files
 from axiswise.scores import Inputs, UndefinedScore
 
@@ -43,6 +46,7 @@ def evaluate(
     seed: int = 0,
     out: str | Path | None = None,
     store: bool = True,
+    device: str | torch.device | None = None,
 ) -> list[Record]:
     """Computes measures for every member and returns a record for each pair, ready for ``pandas.DataFrame``.
 
@@ -52,8 +56,8 @@ def evaluate(
     `beta`, `history`. Each is computed once for all members and passed with the member axis first; what all members
     share (`x`, `factors`) has no member axis. Parameters with a default that are not in that list are settings; fix
     them with `functools.partial`. The result has one value a member: an array or list of that length, or a named tuple
-    whose first field is the value and whose other fields become detail. Wrap a function written for one model in
-    `each`.
+    whose first field is the value and whose other fields become detail; where the first is of the whole group, as in
+    `scores.agreement`, the field `per_member` has the values. Wrap a function written for one model in `each`.
 
     Jacobians are taken at the codes of as many points as memory allows, and codes, variances and samples are cut to
     these in a measure that needs them. One with a default for `jacobians`, and for `gram` or `information` in their
@@ -76,6 +80,8 @@ def evaluate(
             traversals) is stored in its ``arrays/``. None is the population's own folder, if it has one and the dataset
             is the one it was trained on, or another part of its split; what is measured elsewhere is not stored.
         store: Whether to store anything.
+        device: Where to compute: "cpu", "cuda", …. None is where dataset or population were moved to, else where the
+            members were trained. Models of your own stay where they are: name the device that they are on.
 
     Example:
         >>> from axiswise import data, models, objectives, scores
@@ -94,6 +100,8 @@ def evaluate(
     target = (_own_folder(population, dataset) if out is None else Path(out)) if store else None
     if target is not None:
         _check_home(population, target)
+    dataset = dataset.to(device_for(population, dataset.device, device))
+    population = population if population.trained[0].external else population.to(dataset.device)
     chosen = permutation(seed, "evaluation", len(dataset))[:points]
     settings = {"points": len(chosen), "points_seed": seed, "versions": versions(), "device": str(dataset.device)}
     found: list[tuple[int, int, Record]] = []
@@ -129,7 +137,7 @@ def evaluate(
 def _own_folder(population: Population, dataset: FactorDataset) -> Path | None:
     """The folder of a population, if the dataset is what its members were trained on, or another part of that."""
     folder = population.folder
-    if folder is None or _whole(population.trained[0].about["dataset"]) != _whole(dataset.identity):
+    if folder is None or whole_identity(population.trained[0].about["dataset"]) != whole_identity(dataset.identity):
         return None
     if not (folder / RUN_FILE).is_file():
         raise AxiswiseError(
@@ -146,20 +154,13 @@ def _own_folder(population: Population, dataset: FactorDataset) -> Path | None:
 
 def _check_home(population: Population, folder: Path) -> None:
     """Raises if a folder is of members that were trained on other data: its records would belong to two runs."""
-    home = read_json(folder / RUN_FILE, RUN)["dataset"] if (folder / RUN_FILE).is_file() else None
+    home = read_json(folder / RUN_FILE, RUN, WholeRunForm)["dataset"] if (folder / RUN_FILE).is_file() else None
     for trained in population.trained:
         if home is not None and not trained.external and trained.about["dataset"] != home:
             raise AxiswiseError(
                 f"{folder} has members that were trained on {home}. Got member {trained.member.address}, which was "
                 f"trained on {trained.about['dataset']}. Choose another `out`."
             )
-
-
-def _whole(identity: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The identity of a dataset, whichever part of a split it is."""
-    arguments = dict(identity["arguments"])
-    changes = [change for change in arguments.pop("changes", []) if "split" not in change]
-    return {"name": identity["name"], "arguments": arguments, "changes": changes}
 
 
 def each(measure: Measure) -> Measure:
@@ -295,7 +296,9 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
         return [MeasureResult(None, str(reason), {})] * len(members)
     fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
     about = _about_inputs(fields.pop("inputs"), quantities) if _has_inputs(fields) else {}
-    first, *others = fields
+    # A score of the whole group has a value of each member besides.
+    first = "per_member" if "per_member" in fields else next(iter(fields))
+    others = [name for name in fields if name != first]
     values = _array(fields[first])
     if values.shape != (len(members),):
         raise AxiswiseError(
@@ -307,9 +310,16 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
         detail = {name: _own(fields[name], row, len(members), _is_shared(result, name)) for name in others}
         detail |= {name: own[row] for name, own in about.items()}
         known = isinstance(value, bool | int) or math.isfinite(value)
-        reason = None if known else "undefined for this member"
+        reason = None if known else _why_not_finite(value, detail)
         results.append(MeasureResult(value if known else None, reason, detail))
     return results
+
+
+def _why_not_finite(value: float, detail: Mapping[str, Any]) -> str:
+    """Why a member has no value of a measure, as far as the other fields of its result tell."""
+    if 0 in (detail.get("active"), detail.get("active_latents")):
+        return "no latent is active"
+    return f"the measure gave {value}"
 
 
 def _has_inputs(fields: Mapping[str, Any]) -> bool:
@@ -336,6 +346,8 @@ def _array(value: Any) -> np.ndarray:
 
 def _own(field: Any, row: int, members: int, shared: bool) -> Any:
     """A member's share of a field: its row where there is one for each member, else all of it; NaN as None."""
+    if hasattr(field, "_asdict"):  # such as an interval
+        return {name: _own(value, row, members, shared) for name, value in field._asdict().items()}
     if isinstance(field, str | bool | int | float) or field is None:
         return None if isinstance(field, float) and not math.isfinite(field) else field
     array = _array(field)

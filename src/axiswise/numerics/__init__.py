@@ -3,7 +3,7 @@
 from axiswise.numerics._line_neighbours import nearest_on_line
 from axiswise.numerics._repeatable import repeatable
 from axiswise.numerics.assignment import Assignment, assignment
-from axiswise.numerics.correlation import covariance, standardised
+from axiswise.numerics.correlation import covariance, cross_correlation, standardised
 from axiswise.numerics.information import (
     binned_information,
     entropy,
@@ -19,6 +19,7 @@ __all__ = [
     "assignment",
     "binned_information",
     "covariance",
+    "cross_correlation",
     "entropy",
     "equal_width_bins",
     "integers",

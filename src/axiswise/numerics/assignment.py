@@ -1,4 +1,4 @@
-r"""The best one-to-one pairing of rows with columns, for a stack of square matrices."""
+r"""The best one-to-one pairing of rows with columns, for a stack of matrices."""
 
 import math
 from itertools import permutations
@@ -17,18 +17,21 @@ ENUMERATED_UP_TO = 5
 
 
 class Assignment(NamedTuple):
-    """A permutation for each matrix of a stack, and the weight it collects."""
+    """The column of each row, for each matrix of a stack, and the weight they collect."""
 
-    columns: Int[ndarray, "... d"]
+    columns: Int[ndarray, "... r"]
+    """Column of each row; −1 for rows that are left over, where there are fewer columns."""
     total: Float[ndarray, "..."]
+    """Sum of the paired weights."""
 
 
-def assignment(weights: Num[ndarray, "... d d"]) -> Assignment:
-    r"""Pairs each row with one column so that the paired weights add up to the most.
+def assignment(weights: Num[ndarray, "... r c"]) -> Assignment:
+    r"""Pairs rows with columns, one to one, so that the paired weights add up to the most.
 
-    .. math:: \pi^* = \arg\max_{\pi \in S_d} \sum_{j=1}^{d} W_{j,\pi(j)}
+    .. math:: \pi^* = \arg\max_{\pi} \sum_j W_{j,\pi(j)}
 
-    Small matrices are solved by scoring every permutation for the whole stack, larger ones one by one. Of several best
+    over the permutations of a square matrix. Of rows and columns, those that there are fewer of are all paired. Small
+    matrices are solved by scoring every permutation for the whole stack, larger ones one by one. Of several best
     permutations either way returns one.
 
     References:
@@ -46,11 +49,15 @@ def assignment(weights: Num[ndarray, "... d d"]) -> Assignment:
     weights = np.asarray(weights, dtype=np.float64)
     if not np.isfinite(weights).all():
         raise AxiswiseError("`weights` must be finite. Got NaN or infinity; leave out the matrices that hold it.")
-    *leading, rows, _ = weights.shape
-    stack = weights.reshape(math.prod(leading), rows, rows)
-    columns = _enumerate(stack) if rows <= ENUMERATED_UP_TO else _solve_one_by_one(stack)
+    *leading, rows, count = weights.shape
+    size = max(rows, count)
+    # Rows or columns of zeros make it square: what is paired with them is left over.
+    stack = np.zeros((math.prod(leading), size, size))
+    stack[:, :rows, :count] = weights.reshape(-1, rows, count)
+    columns = _enumerate(stack) if size <= ENUMERATED_UP_TO else _solve_one_by_one(stack)
     total = np.take_along_axis(stack, columns[..., None], -1)[..., 0].sum(-1)
-    return Assignment(columns.reshape(*leading, rows), total.reshape(leading))
+    own = columns[:, :rows].reshape(*leading, rows)
+    return Assignment(np.where(own < count, own, -1), total.reshape(leading))
 
 
 def _enumerate(stack: Float[ndarray, "b d d"]) -> Int[ndarray, "b d"]:

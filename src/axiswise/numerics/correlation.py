@@ -24,6 +24,22 @@ def standardised(values: Num[ndarray, "... n z"]) -> Float[ndarray, "... n z"]:
     return centred / np.where(deviation > 0, deviation, 1.0)
 
 
+def cross_correlation(first: Num[ndarray, "... n a"], second: Num[ndarray, "... n b"]) -> Float[ndarray, "... a b"]:
+    r"""Pearson's correlation of each variable of the first with each of the second; 0 where one is constant.
+
+    .. math:: r_{ab} = \frac1n \sum_i \hat u_{ia} \hat v_{ib}
+
+    of standardised variables (see `standardised`).
+
+    Example:
+        >>> ramp = np.arange(4.0)[:, None]
+        >>> cross_correlation(ramp, np.hstack([3.0 - ramp, ramp * 0.0])).tolist()
+        [[-1.0, 0.0]]
+    """
+    product = np.swapaxes(standardised(first), -1, -2) @ standardised(second)
+    return np.clip(product / first.shape[-2], -1.0, 1.0)
+
+
 def covariance(values: Num[ndarray, "n z"]) -> Float[ndarray, "z z"]:
     r"""Unbiased covariance of the variables: :math:`\frac{1}{n - 1} \sum_i (v_i - \bar v)(v_i - \bar v)^\top`.
 

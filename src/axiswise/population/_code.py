@@ -89,6 +89,6 @@ def changes(stored: Mapping[str, Any], code: Code) -> list[str] | None:
     if "code" not in stored:
         return None
     before, now = dict(stored["code"]), dict(code)
-    if stored["versions"].get("torch") != versions()["torch"]:  # how layers describe their settings may be new
+    if stored.get("versions", {}).get("torch") != versions()["torch"]:  # how layers describe their settings may be new
         before[SETTINGS] = now[SETTINGS] = ""
     return differences(before, now)

@@ -15,6 +15,7 @@ from axiswise.schedules import hyperparameters
 
 LARGEST = 64  # members of one cohort: more gain no speed, and lose more when a run is stopped
 SMALL = 200_000  # weights of a member up to which stacking pays on a CPU: a larger one keeps all cores busy
+LIGHT = 10_000_000  # weights times observations of a step up to which one thread does: others gain it little, and wait
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ def cohorts(members: Sequence[Member], device: torch.device, precision: Precisio
     """Groups members that can share a program, in order of first appearance.
 
     Members share a program when they differ in seed and hyperparameters only. On a CPU, each member with convolutions
-    or many weights is a cohort: one of them fills the machine, and stacking only adds memory traffic.
+    or many weights is a cohort: one of them fills the machine, and stacking only adds memory traffic. A cohort whose
+    steps are light has one thread: two that share them wait for each other at every operation, and where another
+    program keeps a core busy, they wait for that.
 
     Example:
         >>> from axiswise import models, objectives
@@ -54,12 +57,11 @@ def cohorts(members: Sequence[Member], device: torch.device, precision: Precisio
     groups: dict[str, list[Member]] = {}
     for member in members:
         groups.setdefault(address(structure(member)), []).append(member)
-    threads = torch.get_num_threads()
     found = []
     for group in groups.values():
         size = LARGEST if stacking_pays(group[0].model, device) else 1
         parts = (tuple(group[start : start + size]) for start in range(0, len(group), size))
-        found += [Cohort(part, threads, precision) for part in parts]
+        found += [Cohort(part, _threads(part, device), precision) for part in parts]
     return found
 
 
@@ -78,8 +80,21 @@ def stacking_pays(model: VAE, device: torch.device) -> bool:
     if device.type != "cpu":
         return True
     modules = list(model.modules().values())
-    weights = sum(parameter.numel() for module in modules for parameter in module.parameters())
-    return not convolves(modules) and weights <= SMALL
+    return not convolves(modules) and count_weights(modules) <= SMALL
+
+
+def _threads(members: Sequence[Member], device: torch.device) -> int:
+    """Threads for the steps of a cohort: a pure function of its members, up to the number that PyTorch has."""
+    first, threads = members[0], torch.get_num_threads()
+    modules = list(first.model.modules().values())
+    if device.type != "cpu" or first.batch is None or convolves(modules):
+        return threads
+    return 1 if count_weights(modules) * len(members) * first.batch <= LIGHT else threads
+
+
+def count_weights(modules: Iterable[nn.Module]) -> int:
+    """How many weights some modules have."""
+    return sum(parameter.numel() for module in modules for parameter in module.parameters())
 
 
 def convolves(modules: Iterable[nn.Module]) -> bool:

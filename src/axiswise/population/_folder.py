@@ -9,7 +9,7 @@ this code. All else is refused.
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from axiswise.errors import AxiswiseError
+from axiswise.models import Custom
 from axiswise.population._catalogue import MissingParts, catalogue, missing_parts, own_parts
 from axiswise.population._code import Code, changes, code_of
 from axiswise.population._cohort import Cohort, cohorts, structure
@@ -38,6 +39,7 @@ from axiswise.records import (
 )
 from axiswise.records._files import Json, read_about
 from axiswise.records._fingerprint import differences
+from axiswise.records._forms import CohortForm, MemberForm, PlanForm, WholeRunForm
 from axiswise.records._layout import (
     COHORT,
     LOCK,
@@ -73,12 +75,25 @@ class RunFolder:
     @cached_property
     def run(self) -> Json:
         """What all members share: "dataset", "dtype", the "code" of the dataset, and "validation" if there was any."""
-        return read_json(self.path / RUN_FILE, RUN)
+        return read_json(self.path / RUN_FILE, RUN, WholeRunForm)
+
+    def begun_on(self, default: torch.device) -> str | None:
+        """The type of the device that the folder was begun on, None if it was not; earlier ones do not say it."""
+        path = self.path / RUN_FILE
+        return read_json(path, RUN).get("device", default.type) if path.exists() else None
 
     def open(
-        self, dataset: Mapping[str, Any], dtype: str, code: Code | None = None, validation: Json | None = None
+        self,
+        dataset: Mapping[str, Any],
+        dtype: str,
+        code: Code | None = None,
+        validation: Json | None = None,
+        *,
+        device: torch.device | None = None,
     ) -> None:
         """Makes the folder, or checks that its members are of the same dataset, type and validation.
+
+        The device of a new folder is noted: bits depend on it, and members that are added are trained there.
 
         Raises:
             AxiswiseError: If it contains something else.
@@ -90,6 +105,7 @@ class RunFolder:
                 )
             about = {"format": RUN, "dataset": dict(dataset), "dtype": dtype, "code": dict(code or {})}
             about |= {"validation": validation} if validation else {}
+            about |= {"device": device.type} if device else {}
             write_json(self.path / RUN_FILE, {**about, "versions": versions()})
         self.check(dataset, dtype, code, validation)
 
@@ -166,7 +182,7 @@ class RunFolder:
     def missing_parts(self, own: Sequence[Any]) -> list[str]:
         """The names of a user's own parts that stored members are made of, without those that are passed."""
         names = catalogue(own)
-        forms = (read_about(member_file(self.path, member), MEMBER)["member"] for member in self.members())
+        forms = (read_about(member_file(self.path, member), MEMBER, MemberForm)["member"] for member in self.members())
         return list(dict.fromkeys(name for form in forms for name in missing_parts(form, names)))
 
     def write_member(self, trained: Trained) -> None:
@@ -204,7 +220,7 @@ class RunFolder:
         for member in wanted:
             path = member_file(self.path, member)
             try:
-                arrays, about = read_tensors(path, MEMBER)
+                arrays, about = read_tensors(path, MEMBER, MemberForm)
                 # The address is that of the stored form: names in it may be old ones, which `catalogue` translates.
                 if (found := address(about["member"])) != member:
                     raise AxiswiseError(f"{path} contains member {found}, not {member}: it was renamed.")
@@ -212,7 +228,7 @@ class RunFolder:
                 if described is None:
                     if missing := [*dict.fromkeys(missing_parts(about["member"], names))]:
                         raise MissingParts(missing)
-                    described = restore(about["member"], names)
+                    described = _restored(path, about["member"], names)
                 weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
                 self._check_run(path, about["about"])
                 if not changed:
@@ -224,6 +240,9 @@ class RunFolder:
             except AxiswiseError as error:
                 yield member, error
                 continue
+            except Exception as error:  # a description that was forged may be of anything, and own code raise anything
+                yield member, AxiswiseError(f"{path} describes no member ({type(error).__name__}: {error}).")
+                continue
             buffers = {name: torch.from_numpy(array) for name, array in _under("buffers", arrays).items()}
             history, validation = _under("history", arrays), _under("validation", arrays)
             made = (about["status"], about["seconds"], about["about"])
@@ -234,7 +253,7 @@ class RunFolder:
         try:
             for member, own in code.items():
                 path = member_file(self.path, member)
-                _check_code(path, read_about(path, MEMBER)["about"], own)
+                _check_code(path, read_about(path, MEMBER, MemberForm)["about"], own)
         except AxiswiseError:
             return False
         return True
@@ -296,7 +315,7 @@ class RunFolder:
         if not (path := cohort_file(self.path, cohort.address)).exists():
             return None
         try:
-            saved = read_tensors(path, COHORT)
+            saved = read_tensors(path, COHORT, CohortForm)
             if (found := _address(saved.about)) != cohort.address:
                 raise AxiswiseError(f"{path} contains cohort {found}, not {cohort.address}: it was renamed.")
             self._check_run(path, saved.about)
@@ -312,12 +331,12 @@ class RunFolder:
         """The layouts of all unfinished cohorts by their addresses, in the order of the plan."""
         path, found = self.path / PLAN_FILE, {}
         if path.exists():
-            plan = read_json(path, PLAN)
+            plan = read_json(path, PLAN, PlanForm)
             self._check_run(path, plan)
             found = {_address(form): form for form in plan["cohorts"]}
         for path in self._states():
             if path.stem not in found:  # version 0.1 had no plans
-                found[path.stem] = read_about(path, COHORT)
+                found[path.stem] = read_about(path, COHORT, CohortForm)
         return found
 
     def _write_plan(self, planned: Mapping[str, Json]) -> None:
@@ -332,8 +351,14 @@ class RunFolder:
         """A stored cohort. Of its members, those that are not known are like those that are."""
         names = catalogue(own_parts(known.values()))
         stored = ((known.get(address(member)), member) for member in form["members"])
-        restored = (own or restore(member, names) for own, member in stored)
-        return Cohort(tuple(restored), form["threads"], form.get("precision"))
+        try:
+            restored = tuple(own or restore(member, names) for own, member in stored)
+            for member in restored:
+                if member.address not in known:
+                    _built(member)
+        except Exception as error:  # a plan that was forged may be of anything
+            raise AxiswiseError(f"{self.path / PLAN_FILE} plans members that nobody can train: {error}") from error
+        return Cohort(restored, form["threads"], form.get("precision"))
 
     @property
     def _shared(self) -> Json:
@@ -386,9 +411,21 @@ def _check_code(path: Path, about: Mapping[str, Any], code: Code) -> None:
         raise OtherCode(f"{path} was made with other code: {'; '.join(changed)}.")
 
 
+def _restored(path: Path, form: Json, names: Mapping[str, Any]) -> Member:
+    """The member that a file describes."""
+    try:
+        return restore(form, names)
+    except MissingParts:
+        raise
+    except AxiswiseError as error:
+        raise AxiswiseError(f"{path} describes no member: {error}") from error
+
+
 def _built(member: Member) -> dict[str, tuple[int, ...]]:
     """The shapes of the parameters that a member's networks have."""
-    trainable = member.objective.networks(member.model)
+    # What a file describes may be of any size, so it takes no memory; own factories may not know the device.
+    with nullcontext() if isinstance(member.model.network, Custom) else torch.device("meta"):
+        trainable = member.objective.networks(member.model)
     return {
         f"{module}.{name}": tuple(parameter.shape)
         for module, contents in (trainable.model | trainable.adversary).items()

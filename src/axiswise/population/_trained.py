@@ -46,15 +46,15 @@ class Trained:
     """
 
     member: Member
-    weights: dict[str, Tensor]
-    buffers: dict[str, Tensor]
-    history: dict[str, np.ndarray]
+    weights: dict[str, Tensor] = field(repr=False)
+    buffers: dict[str, Tensor] = field(repr=False)
+    history: dict[str, np.ndarray] = field(repr=False)
     status: str
     seconds: float
-    about: dict[str, Any]
-    encode: Callable[..., Any] | None = None
-    decode: Callable[..., Any] | None = None
-    validation: dict[str, np.ndarray] = field(default_factory=dict)
+    about: dict[str, Any] = field(repr=False)
+    encode: Callable[..., Any] | None = field(default=None, repr=False)
+    decode: Callable[..., Any] | None = field(default=None, repr=False)
+    validation: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
     def diverged(self) -> bool:

@@ -115,11 +115,17 @@ class Loop:
                     "program: delete it to start from the beginning."
                 )
             tensor.copy_(torch.from_numpy(array))
-        prefix = "history/"
+        prefix, recorded, step = "history/", saved.arrays.get("recorded"), saved.about["step"]
         stacks = {name.removeprefix(prefix): stack for name, stack in saved.arrays.items() if name.startswith(prefix)}
+        lengths = {stack.shape[:1] for stack in stacks.values()} | ({None} if recorded is None else {recorded.shape})
+        if len(lengths) > 1 or lengths == {None} or not 0 <= step <= self.program.steps:
+            raise AxiswiseError(
+                f"{source} must have a history as long as it was recorded, and one of {self.program.steps} steps. Got "
+                f"{lengths} and {step}. It was changed: delete it to start from the beginning."
+            )
         self.history = {name: [np.asarray(entry) for entry in stack] for name, stack in stacks.items()}
         self.recorded = saved.arrays["recorded"].tolist()
-        self.step, self.seconds = saved.about["step"], saved.about["seconds"]
+        self.step, self.seconds = step, saved.about["seconds"]
 
     def advance(
         self,

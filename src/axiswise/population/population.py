@@ -10,6 +10,7 @@ import torch
 from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.population._catalogue import check_storable
+from axiswise.population._device import choose_device
 from axiswise.population._folder import RunFolder
 from axiswise.population._trained import Group, Trained, in_one_row, settings_of
 from axiswise.population.member import Member
@@ -166,7 +167,8 @@ class Population:
         about = self.trained[0].about
         with folder.locked():
             check_storable(self.members)
-            folder.open(about["dataset"], about["dtype"], validation=about.get("validation"))
+            device = torch.device(about["device"])
+            folder.open(about["dataset"], about["dtype"], validation=about.get("validation"), device=device)
             folder.enlist([member.address for member in self.members])
             held = {trained.member.address: trained for trained in self.trained if folder.holds(trained.member.address)}
             for key, found in folder.read_members(list(held), {key: own.member for key, own in held.items()}):
@@ -194,6 +196,17 @@ class Population:
         positions = torch.tensor([position for group in self.groups for position in group.positions])
         joined = torch.cat(list(parts))
         return joined[positions.argsort().to(joined.device)]
+
+
+def device_for(population: Population, data: torch.device, device: str | torch.device | None) -> torch.device:
+    """Where to compute with a population and data: on the device that is named; else on the GPU that either was moved
+    to; else where the members were trained, if this machine has that. Models of one's own cannot be moved.
+    """
+    first = population.trained[0]
+    if first.external and device is None:
+        return data
+    places = {weight.device for weight in first.weights.values()}
+    return choose_device(device, data, *places, begun_on=first.about["device"])
 
 
 def _matches(found: Any, wanted: Any) -> bool:

@@ -1,5 +1,6 @@
 """`train` and `load`: from members to a population, in memory or in a run folder."""
 
+import operator
 import sys
 import traceback
 import warnings
@@ -21,6 +22,8 @@ from axiswise.population._catalogue import MissingParts, check_storable, own_par
 from axiswise.population._code import Code, code_of, code_of_dataset
 from axiswise.population._cohort import Cohort, cohorts, convolves, structure
 from axiswise.population._cohort_training import CohortTraining, Ended
+from axiswise.population._cost import step_weights
+from axiswise.population._device import choose_device, device_named
 from axiswise.population._folder import OtherCode, RunFolder
 from axiswise.population._trained import Trained
 from axiswise.population._validation import Validation, try_rule, validation_of
@@ -72,7 +75,7 @@ class Failure(NamedTuple):
     traceback: str
 
     @classmethod
-    def of(cls, error: Exception, members: Sequence[Member] = ()) -> "Failure":
+    def of(cls, error: BaseException, members: Sequence[Member] = ()) -> "Failure":
         """The failure that an error means for some members."""
         reason = str(error) if isinstance(error, AxiswiseError) else f"{type(error).__name__}: {error}"
         where = "".join(traceback.format_exception(error))
@@ -111,13 +114,16 @@ def train(
         out: A run folder: finished members are stored there by content address, unfinished states are saved every few
             seconds, and the same call after an interruption resumes bit for bit. A larger grid trains what is missing,
             equal to one that was trained at once up to rounding. None stores nothing.
-        device: "cpu", "cuda", …; None is the dataset's device.
+        device: Where to train: "cpu", "cuda", …. None is the best there is, CUDA before the CPU, unless the dataset was
+            moved to a GPU, or `out` was begun elsewhere: they stay where they are. With None, the trained population is
+            where the dataset is, else on the device that is named.
         dtype: Floating-point type of weights and computation.
         precision: On CUDA, the type of products: "fp32" is the type of the weights, "bf16" bfloat16 with sums, weights
             and everything else in float32. None is "bf16" where every member convolves, which changed no result
             beyond the noise of seeds (``results/precision``), and "fp32" elsewhere.
         progress: Shows on standard error how far training is: a bar on a terminal and in notebooks, elsewhere a line
-            every ten seconds. False shows nothing; an object of your own receives it, in steps times members.
+            every ten seconds. False shows nothing; an object of your own receives it, in steps times members, where a
+            step that costs k times as much as the cheapest counts k times.
         on_history: Called with each entry of each member's history as it is made. What it or `progress` raises ends the
             training, once the state is saved.
         retrain: Whether to train again what is stored in `out` but cannot be used: what is damaged, and what was made
@@ -142,7 +148,10 @@ def train(
     """
     members, telling, progress = list(members), progress is True, shown(progress)
     _check(members, dataset)
-    dataset = dataset.to(device_named(device)) if device is not None else dataset
+    folder = RunFolder(Path(out)) if out is not None else None
+    begun_on = folder.begun_on(dataset.device) if folder else None
+    target = choose_device(device, dataset.device, begun_on=begun_on)
+    home, dataset = (dataset.device if device is None else target), dataset.to(target)
     held_out = validation_of(validation, every, stop, dataset.device)
     if held_out:
         _check(members, held_out.dataset)
@@ -150,7 +159,6 @@ def train(
     precision = fast_precision(precision, dtype, dataset.device, members)
     by_address = {member.address: member for member in members}
     code = code_of(members)
-    folder = RunFolder(Path(out)) if out is not None else None
     if folder:
         check_storable(members)
         if telling and not (folder.path / RUN_FILE).exists():
@@ -162,7 +170,7 @@ def train(
         done: dict[str, Trained] = {}
         if folder:
             _say_what_has_no_source({**run[2], **_joined(code), **(held_out.form["code"] if held_out else {})})
-            folder.open(*run, held_out.form if held_out else None)
+            folder.open(*run, held_out.form if held_out else None, device=target)
             if not whole:
                 folder.enlist(list(by_address))
             done, unusable = _stored(folder, by_address, code)
@@ -174,12 +182,22 @@ def train(
         # A plan may have members that were not asked for. Code is read now: its files may be edited in the meantime.
         code = {**code_of([member for cohort in remaining for member in cohort.members]), **code}
         failures, first = [], None
+        if remaining and begun_on not in (None, target.type):
+            warnings.warn(
+                f"{out} was begun on {begun_on}, and the rest is trained on {target}: its members equal those of one "
+                f"device up to rounding, not bit for bit.",
+                stacklevel=2,
+            )
+        if remaining and telling:
+            print(f"axiswise: training {len(missing)} members on {target}", file=sys.stderr)
+        weights = step_weights(remaining, target) if progress else [1] * len(remaining)
         if progress:
-            progress.begin("training", sum(len(cohort.members) * cohort.members[0].steps for cohort in remaining))
+            steps = [len(cohort.members) * cohort.members[0].steps for cohort in remaining]
+            progress.begin("training", sum(map(operator.mul, steps, weights)))
         try:
-            for cohort in remaining:
+            for cohort, weight in zip(remaining, weights, strict=True):
                 try:
-                    options = (code, folder, progress, on_history, retrain)
+                    options = (code, folder, progress, weight, on_history, retrain)
                     for trained in _train_cohort(cohort, dataset, dtype, held_out, *options):
                         done.setdefault(trained.member.address, trained)
                 except _Stopped as stopped:
@@ -195,7 +213,7 @@ def train(
         finally:
             if progress:
                 progress.end()
-    finished = [done[member.address].to(dataset.device) for member in members if member.address in done]
+    finished = [done[member.address].to(home) for member in members if member.address in done]
     population = Population(finished, folder.path if folder else None)
     if failures:
         count = sum(len(failure.members) for failure in failures)
@@ -317,28 +335,6 @@ def load(
     return Population(members, folder.path).to(device_named(device))
 
 
-def device_named(device: str | torch.device) -> torch.device:
-    """The device of that name, if this machine has it.
-
-    Example:
-        >>> device_named("abacus")
-        Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: `device` must name a device of this machine (cpu...). Got 'abacus'.
-    """
-    usable = [
-        "cpu",
-        *(["cuda"] if torch.cuda.is_available() else []),
-        *(["mps"] if torch.backends.mps.is_available() else []),
-    ]
-    try:
-        found = torch.device(device)
-    except RuntimeError:
-        found = None
-    if found is None or found.type not in usable or (found.index or 0) >= max(1, torch.cuda.device_count()):
-        raise AxiswiseError(f"`device` must name a device of this machine ({', '.join(usable)}). Got {str(device)!r}.")
-    return found
-
-
 def fast_precision(
     precision: Precision | None, dtype: torch.dtype, device: torch.device, members: Sequence[Member] = ()
 ) -> Precision | None:
@@ -400,10 +396,14 @@ def _train_cohort(
     code: Mapping[str, Code],
     folder: RunFolder | None,
     progress: Progress | None,
+    weight: int,
     on_history: Callable[[Entry], None] | None,
     retrain: bool,
 ) -> list[Trained]:
-    """Trains one cohort to its end and stores those of its members that are not stored yet."""
+    """Trains one cohort to its end and stores those of its members that are not stored yet.
+
+    A step of a member counts `weight` times in the progress.
+    """
     shared = _joined({member.address: code[member.address] for member in cohort.members})
     training = CohortTraining(cohort, dataset, dtype, validation)
     about = {
@@ -418,7 +418,7 @@ def _train_cohort(
     def tell(units: int, entries: Sequence[Entry] = ()) -> None:
         try:
             if progress:
-                progress.advance(units)
+                progress.advance(units * weight)
             for entry in entries:
                 if on_history:
                     on_history(entry)

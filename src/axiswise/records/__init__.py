@@ -1,6 +1,7 @@
 """Records, files and identities. Never imports torch."""
 
 from axiswise.records._explanation import Baseline, Explanation, Finding
+from axiswise.records._exploration import Exploration, ExploredMember
 from axiswise.records._files import (
     Tensors,
     read_json,
@@ -19,6 +20,8 @@ from axiswise.records._record import Record, read_records, read_runs
 __all__ = [
     "Baseline",
     "Explanation",
+    "Exploration",
+    "ExploredMember",
     "Finding",
     "Record",
     "Tensors",

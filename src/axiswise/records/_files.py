@@ -11,16 +11,18 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypedDict
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from axiswise.errors import AxiswiseError
+from axiswise.records._forms import misfit
 from axiswise.records._layout import EARLIER, GZIP, PARTIAL, WITH_DIGEST
 
 Json = dict[str, Any]
@@ -28,6 +30,9 @@ DIGEST = "sha256"  # the field that a digest is stored in
 SHORT = 16  # digits of the digest of a line
 REMAKE = "Delete it to have it made again."
 RESTORE = "Restore it, or choose another folder."
+DIGITS = 308  # of a whole number: more are beyond any float
+DEEPEST = 64  # lists and objects within each other, in any file
+LONGEST_LINE = 1 << 26  # bytes of a row: a compressed file may unpack to a line of any length
 BLOCK = 1 << 16  # bytes that are searched at a time for the end of the last whole line
 
 
@@ -64,6 +69,20 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def expanded(path: str | Path) -> Path:
+    """A path with a home folder in the place of ``~``.
+
+    Example:
+        >>> expanded("~nobody-of-that-name/codes.npy")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: ~nobody-of-that-name/codes.npy begins with a home folder that does not exist. ...
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise AxiswiseError(f"{path} begins with a home folder that does not exist. Name the file in full.") from error
+
+
 def check_regular(path: Path) -> None:
     """Raises if there is anything but a regular file of that name: what is written takes its place."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -85,12 +104,53 @@ def digest_of(contents: bytes) -> str:
 
 
 def _digest_of_json(value: Mapping[str, Any]) -> str:
-    """The digest of a JSON object; damage may have made anything of it, also infinite numbers and half characters."""
-    return digest_of(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    """The digest of a JSON object.
+
+    Raises:
+        ValueError: If it is none: it has infinite numbers, or halves of characters.
+    """
+    return digest_of(_text(value).encode())
 
 
 def _text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _parsed(contents: bytes, constant: Callable[[str], Any] | None = None) -> tuple[Any, str]:
+    """A JSON value, and the digest of what it holds besides its digest, if it is an object.
+
+    Arguments:
+        contents: The file, or a line of it.
+        constant: What NaN and Infinity become; they are refused if None.
+
+    Raises:
+        ValueError: If it is not JSON of finite numbers, whole characters and a few levels.
+    """
+    try:
+        value = json.loads(contents, parse_int=_whole_number, parse_constant=constant)
+        if contents.count(b"[") + contents.count(b"{") > DEEPEST and _is_deep(value):
+            raise ValueError("its brackets are nested too deeply")
+        found = {name: entry for name, entry in value.items() if name != DIGEST} if isinstance(value, dict) else {}
+        return value, _digest_of_json(found)
+    except RecursionError as error:
+        raise ValueError("its brackets are nested too deeply") from error
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > DIGITS:
+        raise ValueError(f"it has a whole number of {len(text)} digits")
+    return int(text)
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether there are more than so many lists or objects within each other."""
+    level = [value]
+    for _ in range(DEEPEST):
+        parts = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [part for within in parts for part in within]
+        if not level:
+            return False
+    return True
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -100,24 +160,37 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
-def read_json(path: Path, expected: str) -> Json:
+def read_json(path: Path, expected: str, form: Any = Any) -> Json:
     """Reads a JSON object whose "format" must be `expected`, or what that was in version 0.1.
 
+    Arguments:
+        path: The file.
+        expected: Its format.
+        form: The type that it must have, usually a `TypedDict`: names of fields, and what they hold.
+
     Raises:
-        AxiswiseError: If the file is not JSON, has another format, or is damaged.
+        AxiswiseError: If the file is not JSON, has another format or type, or is damaged.
     """
     try:
-        value = json.loads(path.read_bytes())
+        value, digest = _parsed(path.read_bytes())
+    except OSError as error:
+        raise AxiswiseError(f"{path} cannot be read ({error.strerror}). {RESTORE}") from error
     except ValueError as error:
         raise AxiswiseError(
             f"{path} is not readable as JSON ({error}). Restore it or choose another folder."
         ) from error
     found = value.get("format") if isinstance(value, dict) else None
-    if found is None or found not in (expected, EARLIER.get(expected)):
-        raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}. Choose another folder.")
-    if found in WITH_DIGEST and value.pop(DIGEST, None) != _digest_of_json(value):
+    if not isinstance(found, str) or found not in (expected, EARLIER.get(expected)):
+        raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r:.60}. Choose another folder.")
+    if found in WITH_DIGEST and value.pop(DIGEST, None) != digest:
         raise AxiswiseError(f"{path} is damaged: its digest is not that of its contents. {RESTORE}")
+    _check_form(path, value, form)
     return {**value, "format": expected}
+
+
+def _check_form(path: Path, value: Any, form: Any) -> None:
+    if wrong := misfit(value, form):
+        raise AxiswiseError(f"{path} is not what axiswise writes: {wrong}. {RESTORE}")
 
 
 def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -208,9 +281,11 @@ def read_rows(path: Path) -> Iterator[Json]:
     digests = False  # rows of version 0.1 have none; what was appended later has
     for number, line in enumerate(_lines(path), start=1):
         if not line.endswith(b"\n"):
+            if len(line) == LONGEST_LINE:
+                raise AxiswiseError(f"Line {number} of {path} is longer than {LONGEST_LINE:,} bytes. Delete that line.")
             return
         try:
-            row = json.loads(line)
+            row, digest = _parsed(line, lambda _: None)  # a row with NaN, which others may write, has a gap there
         except ValueError as error:
             raise AxiswiseError(
                 f"Line {number} of {path} is not JSON ({error}). Restore or delete that line."
@@ -219,7 +294,7 @@ def read_rows(path: Path) -> Iterator[Json]:
             raise AxiswiseError(f"Line {number} of {path} must be a JSON object. Got {type(row).__name__}.")
         kept = row.pop(DIGEST, None)
         digests = digests or kept is not None
-        if digests and kept != _digest_of_json(row)[:SHORT]:
+        if digests and kept != digest[:SHORT]:
             raise AxiswiseError(
                 f"Line {number} of {path} is damaged: its digest is not that of its contents. Delete the line, and "
                 "measure that member again."
@@ -228,14 +303,18 @@ def read_rows(path: Path) -> Iterator[Json]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise AxiswiseError(f"{path} cannot be read ({error.strerror}). {RESTORE}") from error
+    with file:
         if path.suffix != GZIP:
-            yield from file
+            yield from iter(partial(file.readline, LONGEST_LINE), b"")
             return
         try:
             if not path.stat().st_size:
                 raise EOFError("it is empty")
-            yield from gzip.GzipFile(fileobj=file)
+            yield from iter(partial(gzip.GzipFile(fileobj=file).readline, LONGEST_LINE), b"")
         except (OSError, EOFError, zlib.error) as error:
             raise AxiswiseError(
                 f"{path} is not a whole gzip file ({error}). Restore it (git checkout -- {path}) or publish it again."
@@ -272,18 +351,23 @@ def _array_digest(array: np.ndarray) -> str:
     return found.hexdigest()
 
 
-def read_about(path: Path, expected: str) -> Json:
-    """Reads only the JSON object of a safetensors file whose "format" must be `expected`."""
-    return _open(path, expected)[1]
+def read_about(path: Path, expected: str, form: Any = Any) -> Json:
+    """Reads only the JSON object of a safetensors file whose "format" must be `expected`, of a type, as `read_json`."""
+    return _open(path, expected, form)[1]
 
 
-def read_tensors(path: Path, expected: str) -> Tensors:
+def read_tensors(path: Path, expected: str, form: Any = Any) -> Tensors:
     """Reads a safetensors file whose "format" must be `expected`.
+
+    Arguments:
+        path: The file.
+        expected: Its format.
+        form: The type that the JSON object stored with the arrays must have, as for `read_json`.
 
     Raises:
         AxiswiseError: If the file is missing, truncated, damaged, not safetensors, or not ours.
     """
-    stored = StoredArrays(path, expected)
+    stored = StoredArrays(path, expected, form)
     return Tensors(dict(stored), stored.about)
 
 
@@ -293,10 +377,11 @@ class StoredArrays(Mapping[str, np.ndarray]):
     Arguments:
         path: The file.
         expected: The format it must have.
+        form: The type that the JSON object stored with them must have.
     """
 
-    def __init__(self, path: Path, expected: str) -> None:
-        self._path, (self._file, self.about, self._digests) = path, _open(path, expected)
+    def __init__(self, path: Path, expected: str, form: Any = Any) -> None:
+        self._path, (self._file, self.about, self._digests) = path, _open(path, expected, form)
         self._names = dict.fromkeys(self._file.keys())
         if self._digests is not None and self._names.keys() != self._digests.keys():
             raise AxiswiseError(f"{path} is damaged: it does not have the arrays that were stored. {REMAKE}")
@@ -304,7 +389,12 @@ class StoredArrays(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._names:
             raise KeyError(name)
-        array = self._file.get_tensor(name)
+        try:
+            array = self._file.get_tensor(name)
+        except Exception as error:  # numpy lacks some of the types that a file may claim
+            raise AxiswiseError(
+                f"{self._path} has {name!r:.60} of a type that is not ours ({error}). {REMAKE}"
+            ) from error
         if self._digests is not None and self._digests[name] != _array_digest(array):
             raise AxiswiseError(f"{self._path} is damaged: {name!r} is not what was stored. {REMAKE}")
         return array
@@ -319,13 +409,13 @@ class StoredArrays(Mapping[str, np.ndarray]):
         return len(self._names)
 
 
-def _open(path: Path, expected: str) -> tuple[Any, Json, dict[str, str] | None]:
+def _open(path: Path, expected: str, form: Any = Any) -> tuple[Any, Json, dict[str, str] | None]:
     """An open safetensors file, which is whole, the JSON object about it, and its arrays' digests, if it has any."""
     if not path.is_file():
         raise AxiswiseError(f"Expected a safetensors file at {path}. There is none.")
     try:
         file = safe_open(path, framework="numpy")
-        header = _json((file.metadata() or {}).get("axiswise", "{}"))
+        header, digest = _header((file.metadata() or {}).get("axiswise", "{}"))
     except (SafetensorError, OSError, ValueError) as error:
         raise AxiswiseError(
             f"{path} is not a whole safetensors file ({error}). It was truncated or written by something else: "
@@ -333,19 +423,28 @@ def _open(path: Path, expected: str) -> tuple[Any, Json, dict[str, str] | None]:
         ) from error
     about = header["about"] if isinstance(header.get("about"), dict) and DIGEST in header else header
     found = about.get("format")
-    if found is None or found not in (expected, EARLIER.get(expected)):
-        raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r}: it holds something else.")
+    if not isinstance(found, str) or found not in (expected, EARLIER.get(expected)):
+        raise AxiswiseError(f"{path} must have format {expected!r}. Got {found!r:.60}: it holds something else.")
+    _check_form(path, about, form)
     if about is header and found not in WITH_DIGEST:
         return file, about, None
-    if header.pop(DIGEST, None) != _digest_of_json(header):
+    if header.pop(DIGEST, None) != digest:
         raise AxiswiseError(f"{path} is damaged: the digest of its header is not that of its contents. {REMAKE}")
+    _check_form(path, header, HeaderForm)
     return file, about, header["arrays"]
 
 
-def _json(text: str) -> Json:
-    """A JSON object among a file's metadata; empty when something else wrote the file."""
+class HeaderForm(TypedDict):
+    """What a safetensors file of ours has besides its arrays: a JSON object, and the digest of each array."""
+
+    about: Json
+    arrays: dict[str, str]
+
+
+def _header(text: str) -> tuple[Json, str]:
+    """A JSON object among a file's metadata, and its digest; empty when something else wrote the file."""
     try:
-        value = json.loads(text)
+        value, digest = _parsed(text.encode())
     except ValueError:  # not JSON, or a number of thousands of digits
-        return {}
-    return value if isinstance(value, dict) else {}
+        return {}, ""
+    return (value, digest) if isinstance(value, dict) else ({}, "")

@@ -119,10 +119,10 @@ def is_own(thing: Any) -> bool:
         file = getattr(sys.modules.get(module), "__file__", None) or ""
     else:
         return False
-    return not _is_installed(file)
+    return not is_installed(file)
 
 
-def _is_installed(file: str) -> bool:
+def is_installed(file: str) -> bool:
     """Whether a file belongs to Python, to axiswise or to an installed package."""
     if file.startswith(("<frozen", "<__array_function__")):  # of Python and of NumPy
         return True
@@ -362,7 +362,7 @@ def _own_module(name: str) -> types.ModuleType | None:
     except (ImportError, ValueError):
         return None
     file = spec.origin if spec else None
-    return None if not file or _is_installed(file) else importlib.import_module(name)
+    return None if not file or is_installed(file) else importlib.import_module(name)
 
 
 def _source_of(code: types.CodeType) -> str | None:

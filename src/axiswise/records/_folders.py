@@ -11,6 +11,7 @@ import numpy as np
 
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import RESTORE, StoredArrays, read_json, write_bytes, write_json, write_rows, write_tensors
+from axiswise.records._forms import ArraysForm, RunForm, StudyForm
 from axiswise.records._layout import (
     ARRAYS,
     GZIP,
@@ -39,7 +40,7 @@ def read_study_header(folder: str | Path) -> dict[str, Any]:
         {}
     """
     path = Path(folder) / STUDY_FILE
-    about = read_json(path, STUDY) if path.is_file() else {}
+    about = read_json(path, STUDY, StudyForm) if path.is_file() else {}
     for name in chain.from_iterable(about.get(field, ()) for field in NAMES):
         if not is_name_of_run(name):
             raise AxiswiseError(f"{path} names {name!r}, which is not a folder within {folder}. {RESTORE}")
@@ -53,7 +54,9 @@ def is_name_of_run(name: Any) -> bool:
         >>> [is_name_of_run(name) for name in ("linear/beta", "/etc", "linear/../../secret", "", "a//b")]
         [True, False, False, False, False]
     """
-    return isinstance(name, str) and not set(re.split(r"[/\\]", name)) & {"", ".", ".."} and ":" not in name
+    if not isinstance(name, str) or not name.isprintable() or ":" in name:
+        return False
+    return not set(re.split(r"[/\\]", name)) & {"", ".", ".."}
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -68,7 +71,7 @@ def read_run(folder: Path) -> dict[str, Any]:
             f"Expected a run or study folder (with {RUN_FILE} or {STUDY_FILE}). Got {folder}, {found}. "
             "Pass the folder that `axiswise run` or `aw.train(..., out=folder)` wrote."
         )
-    return read_json(folder / RUN_FILE, RUN)
+    return read_json(folder / RUN_FILE, RUN, RunForm)
 
 
 def read_arrays(run: str | Path, name: str) -> Mapping[str, np.ndarray]:
@@ -88,7 +91,7 @@ def read_arrays(run: str | Path, name: str) -> Mapping[str, np.ndarray]:
     path = arrays_file(Path(run), name)
     if not path.is_file():
         return {}
-    stored, expected = StoredArrays(path, ARRAYS), _about_arrays(Path(run), name)
+    stored, expected = StoredArrays(path, ARRAYS, ArraysForm), _about_arrays(Path(run), name)
     if any(found := [stored.about.get(field, value) != value for field, value in expected.items()]):
         other = list(expected)[found.index(True)]
         raise AxiswiseError(
@@ -106,7 +109,7 @@ def write_arrays(run: Path, name: str, arrays: Mapping[str, np.ndarray]) -> None
 def _about_arrays(run: Path, name: str) -> dict[str, Any]:
     """What says where arrays belong: their name, and the dataset of the run."""
     header = run / RUN_FILE
-    return {"name": name} | ({"dataset": read_json(header, RUN).get("dataset")} if header.is_file() else {})
+    return {"name": name} | ({"dataset": read_json(header, RUN, RunForm).get("dataset")} if header.is_file() else {})
 
 
 def copy_results(study: Path, target: Path, arrays: Iterable[tuple[str, str, Sequence[str]]] = ()) -> None:

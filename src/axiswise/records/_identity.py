@@ -123,7 +123,9 @@ def _restored(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
         raise AxiswiseError(f"Expected the name of a known description ({known}). Got {name!r}.")
     try:
         return catalogue[name](**arguments)
-    except TypeError as error:
+    except AxiswiseError:
+        raise
+    except Exception as error:  # a class may raise anything for arguments of other types than it declares
         raise AxiswiseError(f"Stored arguments do not fit {name}: {error}.") from error
 
 

@@ -11,6 +11,7 @@
     outcome.json                  of a study's run: why it was skipped or failed; absent when it ends well
     study.json                    a study folder, with a run folder for each run
     report.html, figures/         a report, in either
+    explorer.html                 a page in which decoders run, in either
     population/                   an attack's folder: the run folder of its members
     learning.safetensors          unfinished learning
     change.safetensors            the learned change
@@ -31,7 +32,7 @@ EARLIER = {name: name.replace("-2", "-1") for name in WITH_DIGEST if name.endswi
 """The same formats of version 0.1, which had no digests."""
 
 RUN_FILE, PLAN_FILE, STUDY_FILE, OUTCOME_FILE = "run.json", "plan.json", "study.json", "outcome.json"
-REPORT_FILE, ATTACK_FILE = "report.html", "attack.html"
+REPORT_FILE, ATTACK_FILE, EXPLORER_FILE = "report.html", "attack.html", "explorer.html"
 LEARNING_FILE, CHANGE_FILE = "learning.safetensors", "change.safetensors"
 RECORDS_FILE = "records.jsonl"
 POPULATION_FOLDER, JUDGEMENT_FOLDER, FIGURES_FOLDER = "population", "judgement", "figures"

@@ -10,6 +10,8 @@ import numpy as np
 
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import read_json, read_rows, replacing, row_line
+from axiswise.records._forms import RunForm, misfit, plain_types
+from axiswise.records._html import html_table
 from axiswise.records._identity import address
 from axiswise.records._layout import RECORDS_FILE, RUN, RUN_FILE, records_file, records_files
 
@@ -95,6 +97,20 @@ class Record(dict[str, Any]):
         """The same as a plain dictionary."""
         return dict(self)
 
+    def __repr__(self) -> str:
+        shown = self._shown
+        rest = f", … and {len(self) - len(shown)} fields more" if len(self) > len(shown) else ""
+        return f"Record({', '.join(f'{name}={value!r}' for name, value in shown.items())}{rest})"
+
+    def _repr_html_(self) -> str:
+        return html_table([self._shown])
+
+    @property
+    def _shown(self) -> dict[str, Any]:
+        """What tells it from the others, and what was found."""
+        names = ("measure", "value", "reason", "member", "dataset", "objective", "hyperparameters", "seed")
+        return {name: self[name] for name in names if self.get(name) is not None}
+
     if not TYPE_CHECKING:  # a type checker would take any name
 
         def __getattr__(self, name: str) -> Any:
@@ -106,6 +122,9 @@ class Record(dict[str, Any]):
                 f"Expected a record with `{name}`. Got {self.get('measure')} of member {self.get('member')} without, "
                 f"as earlier versions wrote it. Measure the member again, or use record.get({name!r})."
             )
+
+
+PLAIN = {field: plain_types(kind) for field, kind in Record.__annotations__.items()}
 
 
 def read_records(run: str | Path) -> Iterator[Record]:
@@ -175,7 +194,7 @@ def _last_records(path: Path) -> Iterator[Record]:
 def _pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Member and measure of every row, each of a member that was trained on the run's dataset."""
     run = path.parent / RUN_FILE
-    trained_on = address(read_json(run, RUN).get("dataset")) if run.is_file() else None
+    trained_on = address(read_json(run, RUN, RunForm).get("dataset")) if run.is_file() else None
     for row in read_rows(path):
         member, measure = row.get("member"), row.get("measure")
         if not (isinstance(member, str) and isinstance(measure, str)):
@@ -188,6 +207,12 @@ def _pairs(path: Path) -> Iterator[tuple[str, str]]:
                 f"Expected rows of {path} to have the fields of a record. Got {', '.join(map(repr, sorted(unknown)))}: "
                 "the row is damaged, or of a later version. Remove it, or measure the run again."
             )
+        for field, value in row.items():
+            if type(value) not in PLAIN[field] and (wrong := misfit(value, Record.__annotations__[field], field)):
+                raise AxiswiseError(
+                    f"Expected rows of {path} to hold what a record does. Got {measure} of member {member}: {wrong}. "
+                    "Remove it, or measure the run again."
+                )
         if trained_on and row.get("trained_on") not in (None, trained_on):
             raise AxiswiseError(
                 f"Expected rows of {path} to be of members that were trained on the dataset of {run}. Got {measure} of "

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import Json, read_about, read_json, write_json
+from axiswise.records._forms import CohortForm, OutcomeForm
 from axiswise.records._identity import address
 from axiswise.records._layout import COHORT, OUTCOME, OUTCOME_FILE, cohort_file, matching, member_file
 
@@ -43,7 +44,7 @@ def read_outcome(folder: Path) -> Outcome:
     """Why a run was skipped or failed; neither, if its folder does not say so."""
     if not (folder / OUTCOME_FILE).is_file():
         return Outcome()
-    found = read_json(folder / OUTCOME_FILE, OUTCOME)
+    found = read_json(folder / OUTCOME_FILE, OUTCOME, OutcomeForm)
     if found.get("run", folder.name) != folder.name:
         raise AxiswiseError(f"{folder / OUTCOME_FILE} is of run {found['run']!r}: it was copied here. Delete it.")
     return Outcome(found.get("skipped"), found.get("failures", ()))
@@ -85,10 +86,10 @@ class CohortState:
 
 
 class Unfinished(NamedTuple):
-    """Unfinished cohorts, the addresses of their members, and what cannot be read."""
+    """Unfinished cohorts, the addresses of the members of each, and what cannot be read."""
 
     cohorts: tuple[CohortState, ...]
-    members: set[str]
+    members: tuple[set[str], ...]
     unread: list[str]
 
 
@@ -100,10 +101,10 @@ def finished(folder: Path, planned: Collection[str] | None) -> list[Path]:
 
 def unfinished(folder: Path, planned: Collection[str] | None, done: Collection[str]) -> Unfinished:
     """The cohorts whose state is saved, with their members that are planned, if a plan is known, and not done."""
-    cohorts, begun, unread = [], set(), []
+    cohorts, begun, unread = [], [], []
     for path in matching(cohort_file(folder, "*")):
         try:
-            saved, about = path.stat().st_mtime, read_about(path, COHORT)
+            saved, about = path.stat().st_mtime, read_about(path, COHORT, CohortForm)
         except (AxiswiseError, FileNotFoundError) as error:
             if path.exists():  # else its members were finished in the meantime
                 unread.append(str(error))
@@ -111,22 +112,26 @@ def unfinished(folder: Path, planned: Collection[str] | None, done: Collection[s
         own = {address(form) for form in about["members"]}.difference(done)
         own = own if planned is None else own.intersection(planned)
         if own:
-            begun |= own
-            cohorts.append(CohortState(len(own), about["step"], about["members"][0]["steps"], saved))
-    return Unfinished(tuple(cohorts), begun, unread)
+            begun.append(own)
+            cohorts.append(CohortState(len(own), about["step"], max(form["steps"] for form in about["members"]), saved))
+    return Unfinished(tuple(cohorts), tuple(begun), unread)
 
 
-def steps_taken(folder: Path, steps: Mapping[str, int]) -> int:
-    """Steps that the members of a run have taken together, as far as they are stored.
+def work_done(folder: Path, work: Mapping[str, int]) -> int:
+    """The work that the members of a run have done together, as far as they are stored: steps, times what each costs.
 
     Arguments:
         folder: The run's folder.
-        steps: The steps of each planned member, by its address.
+        work: The work of all steps of each planned member, by its address.
 
     Example:
-        >>> steps_taken(Path("nowhere"), {"0" * 32: 100})
+        >>> work_done(Path("nowhere"), {"0" * 32: 100})
         0
     """
-    done = {path.stem for path in finished(folder, steps)}
-    cohorts = unfinished(folder, steps, done).cohorts
-    return sum(steps[member] for member in done) + sum(cohort.members * cohort.step for cohort in cohorts)
+    done = {path.stem for path in finished(folder, work)}
+    cohorts, members, _ = unfinished(folder, work, done)
+    begun = (
+        sum(work[member] for member in own) * cohort.step // max(1, cohort.steps)
+        for cohort, own in zip(cohorts, members, strict=True)
+    )
+    return sum(work[member] for member in done) + sum(begun)

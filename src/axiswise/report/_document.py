@@ -8,7 +8,7 @@ from urllib.parse import quote
 import numpy as np
 
 from axiswise.records import records_file
-from axiswise.report._folder import Run, Setting, Study
+from axiswise.report._folder import Member, Run, Setting, Study, plain, spelt_out
 from axiswise.report._sections import (
     MISSING,
     Section,
@@ -21,16 +21,19 @@ from axiswise.report._sections import (
     number,
     phrase,
     setting,
+    turned,
     varying,
 )
+from axiswise.report._terms import terms
 from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 from axiswise.statistics import mean_interval
 
 SHOWN = 1000  # rows of a table, at most
+COLLAPSED = "†"  # marks a score of members without an active latent
 NAMED = 24  # values of a setting, or members that diverged, that a sentence names
 SUMMARY_NOTE = (
-    "Mean over members ± its 95 % Student t interval, which a single member does not have; (k of n) where only k of n "
-    "members have a value."
+    "Mean over members ± its 95 % interval, which a single member does not have; (k of n) where only k of n members "
+    "have a value."
 )
 
 
@@ -45,7 +48,9 @@ def document(study: Study, parts: Sequence[tuple[Section, Sequence[Picture]]]) -
     return whole_page(
         study.title,
         element("header", element("h1", study.title), _paragraph(study.summary, "lead"), _facts(study, compared)),
+        _explorer(study),
         _contents(compared),
+        _terms(compared),
         _notices(study, compared),
         *(_section(section, pictures) for section, pictures in parts),
         _provenance(study),
@@ -90,11 +95,24 @@ def _range(values: Iterable[Setting]) -> str:
     return " … ".join(ends)
 
 
+def _explorer(study: Study) -> Markup:
+    if not study.explorer:
+        return Markup()
+    link = element("a", "Move the latents yourself", href=study.explorer)
+    return element("p", link, ": the decoders of some members run in a page beside this one.")
+
+
 def _contents(compared: Sequence[Section]) -> Markup:
     if len(compared) < 2:
         return Markup()
     links = (element("a", section.name, href=f"#{_anchor(section)}") for section in compared)
     return element("nav", *links)
+
+
+def _terms(compared: Sequence[Section]) -> Markup:
+    """What the words of the page mean, before the first section uses them."""
+    pairs = (element("div", element("dt", name), element("dd", words)) for name, words in terms(compared))
+    return element("section", element("h2", "Words"), element("dl", *pairs, class_="terms"))
 
 
 def _anchor(section: Section) -> str:
@@ -141,6 +159,7 @@ def _section(section: Section, pictures: Sequence[Picture]) -> Markup:
         element("h3", "By setting"),
         _paragraph(SUMMARY_NOTE, "note"),
         _summary_table(section),
+        _paragraph(_collapsed_note(section), "note"),
         element(
             "details",
             element("summary", f"All {len(section.members)} members" if len(section.members) > 1 else "The member"),
@@ -154,7 +173,9 @@ def _setup(section: Section) -> str:
     """Describes in two sentences what all members share and what differs."""
     members = section.members
     differing = varying(members)
-    shared = phrase({name: value for name, value in members[0].settings.items() if name not in differing})
+    shared = phrase(
+        {name: value for name, value in members[0].settings.items() if name not in differing and spelt_out(value)}
+    )
     opening = f"{len(members)} members" if len(members) > 1 else "One member"
     sentences = [f"{opening}: {shared}." if shared else f"{opening}."]
     if differing:
@@ -169,10 +190,11 @@ def _setup(section: Section) -> str:
 
 def _findings(section: Section) -> Markup:
     """One sentence per leading measure: where its mean is highest and lowest, and whether the intervals overlap."""
-    groups = grouped(section.members, distinct(section.members))
     items = []
     for measure in [name for name in ("mig", "dto") if name in section.measures]:
-        values = {name: measured(part, measure) for name, part in groups}
+        members = turned(section.members) if measure == "dto" else section.members
+        parts = dict(grouped(members, distinct(section.members)))
+        values = {name: measured(part, measure) for name, part in parts.items()}
         means = {name: np.nanmean(part) for name, part in values.items() if np.isfinite(part).any()}
         if not means:
             continue
@@ -180,14 +202,17 @@ def _findings(section: Section) -> Markup:
         high, low = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
         name = element("b", label(measure))
         if len(means) == 1:
-            items.append(join(name, f": {_interval(values[high], scale)}."))
+            items.append(join(name, f": {_mean(parts[high], measure, scale)}."))
             continue
         items.append(
             join(
                 "Mean ",
                 name,
-                f" is highest at {high}, {_interval(values[high], scale)}, and lowest at {low}, ",
-                f"{_interval(values[low], scale)}; {_apart(values[high], values[low], scale)}.",
+                f" is highest at {high}, {_mean(parts[high], measure, scale)}, and lowest at {low}, ",
+                f"{_mean(parts[low], measure, scale)}; {_apart(values[high], values[low], scale)}.",
+                " Settings in which a single latent is active do not count."
+                if len(members) < len(section.members)
+                else "",
             )
         )
     return element("ul", *(element("li", item) for item in items), class_="findings") if items else Markup()
@@ -216,6 +241,22 @@ def _interval(values: np.ndarray, scale: float) -> str:
     return number(found.estimate, scale) + half + counted
 
 
+def _mean(members: Sequence[Member], measure: str, scale: float) -> str:
+    """Mean ± 95 % of a measure, with a mark if it is a score and members of these have no active latent."""
+    return _interval(measured(members, measure), scale) + _mark(members, measure)
+
+
+def _mark(members: Iterable[Member], measure: str) -> str:
+    return COLLAPSED if any(measure in member.collapsed for member in members) else ""
+
+
+def _collapsed_note(section: Section) -> str:
+    count = sum(bool(member.collapsed) for member in section.members)
+    who = f"members that have no active latent ({count} of {len(section.members)})"
+    words = f"{COLLAPSED} with {who}: they have collapsed, and their score means nothing, whatever its value."
+    return words if count else ""
+
+
 def _figures(pictures: Iterable[Picture]) -> Markup:
     return element("div", *(figure(picture) for picture in pictures), class_="figures")
 
@@ -227,7 +268,7 @@ def _summary_table(section: Section) -> Markup:
         [
             *(setting(members[0].settings[name]) for name in columns),
             setting(len(members)),
-            *(_interval(measured(members, name), scale) for name, scale in scales.items()),
+            *(_mean(members, name, scale) for name, scale in scales.items()),
         ]
         for _, members in evenly(groups, SHOWN)
     ]
@@ -249,7 +290,10 @@ def _member_table(section: Section) -> Markup:
             *(setting(member.settings[name]) for name in columns),
             setting(member.seed),
             member.status,
-            *(number(member.values.get(name, math.nan), scale) for name, scale in scales.items()),
+            *(
+                number(member.values.get(name, math.nan), scale) + _mark([member], name)
+                for name, scale in scales.items()
+            ),
         ]
         for member in evenly(section.members, SHOWN)
     ]
@@ -282,7 +326,7 @@ def _dataset(run: Run) -> str:
     dataset = run.header.get("dataset")
     if not isinstance(dataset, dict):
         return str(dataset or "")
-    arguments = ", ".join(f"{name}={value!r}" for name, value in (dataset.get("arguments") or {}).items())
+    arguments = ", ".join(f"{name}={plain(value)}" for name, value in (dataset.get("arguments") or {}).items())
     return f"{dataset.get('name', '')}({arguments})"
 
 

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
@@ -12,9 +13,13 @@ from typing import Any
 from axiswise.errors import AxiswiseError
 from axiswise.records import Record, read_json, read_records, read_study_header, records_file
 from axiswise.records._folders import read_run
-from axiswise.records._layout import RUN, RUN_FILE, STUDY_FILE
+from axiswise.records._forms import RunForm
+from axiswise.records._layout import EXPLORER_FILE, RUN, RUN_FILE, STUDY_FILE
 
 LONG = 48  # characters of a structure that are still worth reading
+SHORT = 6  # characters of a hash that tell a few apart
+SHA256, CUT = re.compile("[0-9a-f]{64}"), re.compile(r"… \([0-9a-f]{6}\)$")
+ACTIVE = "active_latents"  # how many, which the details of other measures say
 
 Setting = float | int | str | None
 """What was chosen: a number, a name, or nothing where a member has no such setting."""
@@ -35,6 +40,7 @@ class Member:
         seed: Its seed.
         status: "trained", "stopped at step …" by a rule, or what went wrong.
         seconds: Time that it took to train; NaN if unknown.
+        collapsed: The scores that were measured with no latent active: their values mean nothing.
     """
 
     run: str
@@ -45,6 +51,7 @@ class Member:
     seed: Setting
     status: str
     seconds: float
+    collapsed: set[str]
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Study:
-    """The study that a report describes: its runs, its title and summary, its command and versions."""
+    """The study that a report describes: its runs, its title and summary, its command and versions.
+
+    `explorer` is the page beside the report in which decoders run; empty if there is none.
+    """
 
     folder: Path
     title: str
@@ -87,6 +97,7 @@ class Study:
     versions: dict[str, Any]
     skipped: dict[str, str]
     runs: tuple[Run, ...]
+    explorer: str = ""
 
 
 def read_folder(folder: Path) -> Study:
@@ -100,8 +111,9 @@ def read_folder(folder: Path) -> Study:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: Expected a run or study folder (with run.json or study.json). Got /nowhere, ...
     """
-    header, name = read_study_header(folder), folder.resolve().name
+    header, name = read_study_header(folder), ""
     if header:
+        name = folder.resolve().name
         runs = tuple(_listed_run(folder / run, run) for run in header.get("runs", ()))
     else:
         header = read_run(folder)
@@ -121,6 +133,7 @@ def read_folder(folder: Path) -> Study:
         versions=header.get("versions") or {},
         skipped=header.get("skipped") or {},
         runs=runs,
+        explorer=EXPLORER_FILE if (folder / EXPLORER_FILE).is_file() else "",
     )
 
 
@@ -129,7 +142,7 @@ def _listed_run(folder: Path, name: str) -> Run:
         raise AxiswiseError(
             f"Expected the file {folder / RUN_FILE}, which the study lists. Got none. Run the study again; it resumes."
         )
-    return gather(name, folder, read_json(folder / RUN_FILE, RUN), read_records(folder))
+    return gather(name, folder, read_json(folder / RUN_FILE, RUN, RunForm), read_records(folder))
 
 
 def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iterable[Record]) -> Run:
@@ -164,12 +177,18 @@ def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iter
                 seed=plain(record.get("seed")),
                 status=intern(str(record.get("status") or "")),
                 seconds=finite(record.get("training_seconds")),
+                collapsed=set(),
             )
         measure, value = intern(record["measure"]), finite(record.get("value"))
         if math.isnan(value):
             member.reasons[measure] = intern(str(record.get("reason") or "the value is not a finite number"))
         else:
             member.values[measure] = value
+            if (record.get("detail") or {}).get("active_latents") == 0:
+                member.collapsed.add(measure)
+        active = _active(measure, record.get("detail") or {})
+        if not math.isnan(active):
+            member.values.setdefault(ACTIVE, active)
         devices.add(record.get("device") or "")
         for package, version in (record.get("versions") or {}).items():
             versions.setdefault(package, set()).add(str(version))
@@ -179,6 +198,11 @@ def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iter
             "`aw.evaluate(..., out=folder)`."
         )
     return Run(name or "", folder, header, tuple(members.values()), factors, frozenset(devices - {""}), versions)
+
+
+def _active(measure: str, detail: Mapping[str, Any]) -> float:
+    """How many latents are active, by the posteriors; NaN where a row does not say."""
+    return finite(detail.get("active") if measure == "dto" else detail.get(ACTIVE))
 
 
 def _settings(record: Record) -> dict[str, Setting]:
@@ -197,18 +221,32 @@ def _settings(record: Record) -> dict[str, Setting]:
 def plain(value: Any) -> Setting:
     """Numbers, names and None as they are, truth values and structures as text; of long ones the start and a hash.
 
+    Of a SHA-256, by which arrays are identified, the beginning.
+
     Example:
         >>> plain([[0.5, 0.25], [1.0, 2.0]]), plain([[0.123456789] * 9] * 9)
         ('[[0.5, 0.25], [1.0, 2.0]]', '[[0.123456789, 0… (7c61b2)')
+        >>> plain("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+        '… (9f86d0)'
     """
     if value is None or isinstance(value, str):
-        return value
+        return f"… ({value[:SHORT]})" if value and SHA256.fullmatch(value) else value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     text = json.dumps(value, sort_keys=True)
     if len(text) <= LONG:
         return text
-    return f"{text[: LONG // 3]}… ({hashlib.sha256(text.encode()).hexdigest()[:6]})"
+    return f"{text[: LONG // 3]}… ({hashlib.sha256(text.encode()).hexdigest()[:SHORT]})"
+
+
+def spelt_out(value: Setting) -> bool:
+    """Whether a value says what it is: not a hash, nor the start of what is too long to read.
+
+    Example:
+        >>> spelt_out("Adam"), spelt_out(plain("0123456789abcdef" * 4))
+        (True, False)
+    """
+    return not (isinstance(value, str) and CUT.search(value))
 
 
 def finite(value: Any) -> float:

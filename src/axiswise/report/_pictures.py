@@ -4,10 +4,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
+from axiswise.errors import AxiswiseError
 from axiswise.records import read_arrays
+from axiswise.records._layout import arrays_file
 from axiswise.report import figures
 from axiswise.report._folder import Member, finite
 from axiswise.report._sections import (
@@ -21,6 +24,7 @@ from axiswise.report._sections import (
     number,
     spread,
     sweeps,
+    turned,
 )
 from axiswise.report.figures.charts import DOTS
 from axiswise.report.html import Picture
@@ -34,6 +38,7 @@ TRAVERSAL_CAPTION = (
     "one thing along its row; a passive one changes nothing."
 )
 POOLED_CAPTION = "Members that differ in other settings are pooled: their spread does not come from the seed alone."
+ACTIVE_BELOW = 0.8  # mean posterior variance, that of `axiswise.geometry`, which would import torch
 LOSS_TERMS = ("loss", "reconstruction", "kl")
 
 
@@ -104,19 +109,21 @@ def _strips(section: Section) -> Iterator[Picture]:
 def _alignment(section: Section) -> Iterator[Picture]:
     if not {"mig", "dto"} <= set(section.measures):
         return
-    both = [member for member in section.members if {"mig", "dto"} <= member.values.keys()]
+    whole = [member for member in section.members if {"mig", "dto"} <= member.values.keys()]
+    both = turned(whole)
     if len(both) < 2:
         return
+    alone = len(whole) - len(both)
     complete = [name for name in sweeps(section) if all(member.settings[name] is not None for member in both)]
     swept = complete[0] if complete else None
     kinds = _kinds(section, both, swept)
     yield Picture(
         "dto-mig",
         figures.scatter(kinds, "dto", "mig", label(swept) if swept else None),
-        "Alignment against disentanglement, a dot per member. DtO measures how far the decoder's local principal "
-        "directions are from the latent axes (0 is aligned), MIG how far one latent stands out for each factor. If "
-        "alignment is what disentangles, the dots fall from the upper left to the lower right."
-        + _correlation(both)
+        "Alignment against disentanglement, a dot per member. If alignment is what disentangles, the dots fall from "
+        "the upper left to the lower right."
+        + _correlations(both, swept)
+        + (f" Members with fewer than two active latents ({alone}) are not drawn." if alone else "")
         + _thinned(kinds),
         "Scatter of MIG against DtO",
         place="beside",
@@ -130,11 +137,23 @@ def _thinned(kinds: Sequence[figures.Curve]) -> str:
     return f" Of each kind at most {DOTS:,} members are dots; means and intervals are those of all."
 
 
-def _correlation(members: Sequence[Member]) -> str:
+def _correlations(members: Sequence[Member], swept: str | None) -> str:
+    """The rank correlation of each kind of member: what differs between kinds is not what the picture asks."""
+    others = [name for name in distinct(members, first=swept) if name != swept]
+    groups = grouped(members, others)
+    groups = groups if len(groups) <= KINDS else [("", list(members))]
+    found = [
+        f"{number(value, scale=1.0)} over {len(part)} members" + (f" ({name})" if name else "")
+        for name, part in groups
+        if math.isfinite(value := _correlation(part))
+    ]
+    return f" Rank correlation {'; '.join(found)}." if found else ""
+
+
+def _correlation(members: Sequence[Member]) -> float:
     ranks = [_ranks(measured(members, measure)) for measure in ("dto", "mig")]
-    if len(members) < 4 or any(np.ptp(rank) == 0 for rank in ranks):
-        return ""
-    return f" Rank correlation {number(np.corrcoef(ranks)[0, 1], scale=1.0)} over {len(members)} members."
+    known = len(members) >= 4 and all(np.ptp(rank) > 0 for rank in ranks)
+    return float(np.corrcoef(ranks)[0, 1]) if known else math.nan
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
@@ -172,6 +191,7 @@ def _planes(members: Iterable[Member], stored: Mapping[str, Mapping[str, np.ndar
     """The planes of those members that have one: at least two latents, two factors, and codes that are finite."""
     for member in members:
         codes, factors = (stored[member.run][name] for name in (member.address, "factors"))
+        _check_shapes(codes.ndim == factors.ndim == 2 and len(codes) == len(factors), member, "codes")
         points = evenly(range(len(codes)), POINTS)
         if codes.shape[1] >= 2 == factors.shape[1] and np.isfinite(codes[points]).all():
             yield _plane(member, codes[points], factors[points])
@@ -192,6 +212,9 @@ def _reconstructions(section: Section) -> Iterator[Picture]:
     shown = spread(has)
     if not shown:
         return
+    for member, _ in shown:
+        x, own = (stored[member.run][name] for name in ("x", member.address))
+        _check_shapes(own.shape == x.shape and x.ndim == 4 and x.shape[1] in (1, 3), member, "reconstructions")
     yield Picture(
         "reconstructions",
         figures.reconstructions(
@@ -213,6 +236,8 @@ def _traversals(section: Section) -> Iterator[Picture]:
     ]
     for place, (member, standing) in enumerate(spread(has), start=1):
         images, values, kl, active = (stored[member.run][f"{member.address}/{name}"] for name in names)
+        shapes = values.ndim == 1 == kl.ndim and active.shape == kl.shape and images.ndim == 5
+        _check_shapes(shapes and images.shape[:2] == (len(kl), len(values)), member, "traversals")
         title = _title(section, member, standing)
         yield Picture(
             f"traversals-{place}",
@@ -228,6 +253,8 @@ def _training(section: Section) -> Iterator[Picture]:
     has = [member for member in section.members if f"{member.address}/step" in stored[member.run]]
     swept = next(iter(sweeps(section)), None)
     drawn = evenly(has, LINES)
+    for member in drawn:
+        _check_shapes(stored[member.run][f"{member.address}/step"].ndim == 1, member, "history")
     lines = [
         figures.Line(
             stored[member.run][f"{member.address}/step"],
@@ -242,29 +269,47 @@ def _training(section: Section) -> Iterator[Picture]:
         yield Picture(
             "training",
             figures.training(lines, terms, label(swept) if swept else None),
-            "The terms of the objective while training, a thin line per member. Lines that still fall at the right "
-            "edge were stopped early; a line that breaks off diverged."
+            "The terms of the objective while training, a thin line per member. The axes are those of the values after "
+            "the first twentieth; the beginning may lie beyond them. Lines that still fall at the right edge were "
+            "stopped early; a line that breaks off diverged."
             + (f" Shown are {len(drawn)} of {len(has):,} members, evenly spaced." if len(drawn) < len(has) else ""),
             f"Training curves of {', '.join(map(label, terms))}",
         )
     by_latent = [member for member in has if f"{member.address}/kl_per_latent" in stored[member.run]]
     shown = spread(by_latent)
+    for member, _ in shown:
+        steps, kl = (stored[member.run][f"{member.address}/{name}"] for name in ("step", "kl_per_latent"))
+        _check_shapes(kl.ndim == 2 and len(kl) == len(steps), member, "history")
     if shown:
+        traversed = {run.name: read_arrays(run.folder, "traversals") for run in section.runs}
         histories = [
             (
                 describe(section, member),
                 stored[member.run][f"{member.address}/step"],
                 stored[member.run][f"{member.address}/kl_per_latent"],
+                _active(member, stored[member.run], traversed[member.run]),
             )
             for member, _ in shown
         ]
         yield Picture(
             "latents",
             figures.latent_courses(histories),
-            "The KL of each latent while training. In the polarized regime latents split early into active ones, which "
-            "rise, and passive ones, which stay near zero (grey)." + _choice(shown, by_latent),
+            "The KL of each latent while training, on axes as above. Latents that are passive at the end are grey."
+            + _choice(shown, by_latent),
             f"KL of each latent over training for {len(shown)} members",
         )
+
+
+def _active(member: Member, history: Mapping[str, np.ndarray], traversed: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Which latents are active at the end (z,): as in the traversals where there are any, else as in the last batch.
+
+    Without posteriors all are.
+    """
+    if f"{member.address}/active" in traversed:
+        return traversed[f"{member.address}/active"].astype(bool)
+    if f"{member.address}/variance" in history:
+        return history[f"{member.address}/variance"][-1] < ACTIVE_BELOW
+    return np.ones(history[f"{member.address}/kl_per_latent"].shape[1], bool)
 
 
 def _scalar_terms(
@@ -277,9 +322,18 @@ def _scalar_terms(
             address, _, term = name.partition("/")
             if (run, address) in found and term != "step":
                 values = arrays[name]
-                if values.ndim == 1 and np.isfinite(values).any():
+                if values.shape == arrays[f"{address}/step"].shape and np.isfinite(values).any():
                     found[run, address][term] = values
     return list(found.values())
+
+
+def _check_shapes(right: bool, member: Member, name: str) -> None:
+    """Raises if stored arrays of a member do not have the axes that a picture needs."""
+    if not right:
+        raise AxiswiseError(
+            f"{arrays_file(Path(member.run), name)} has other shapes for member {member.address} than axiswise writes. "
+            "Measure the run again, which makes them."
+        )
 
 
 def _title(section: Section, member: Member, standing: str) -> str:

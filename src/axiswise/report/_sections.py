@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from axiswise.report._folder import Member, Run, Setting, finite
+from axiswise.report._folder import ACTIVE, Member, Run, Setting, finite
 
-LEADING = ("mig", "dto", "polarization")
+LEADING = ("mig", "dto", ACTIVE, "polarization")
 TRAILING = ("loss", "reconstruction", "kl")
 NAMES = {"beta": "β", "gamma": "γ", "dto": "DtO", "lr": "learning rate"}
 MISSING = "–"
@@ -66,6 +66,11 @@ def _rank(measure: str) -> tuple[int, int, str]:
 def measured(members: Iterable[Member], measure: str) -> np.ndarray:
     """The members' values of a measure, NaN where there is none."""
     return np.array([member.values.get(measure, math.nan) for member in members], float)
+
+
+def turned(members: Iterable[Member]) -> list[Member]:
+    """The members whose DtO says something, as far as is known: a single axis is always aligned, and has 0."""
+    return [member for member in members if not member.values.get(ACTIVE, math.inf) < 2]
 
 
 def varying(members: Sequence[Member]) -> list[str]:
@@ -174,11 +179,11 @@ def phrase(settings: dict[str, Setting]) -> str:
     """Writes settings as words: names for numbers, the bare value for what names itself.
 
     Example:
-        >>> phrase({"objective": "BetaVAE", "beta": 4.0, "ratio": None})
-        'BetaVAE, β = 4'
+        >>> phrase({"objective": "BetaVAE", "beta": 4.0, "ratio": None, "travel": "[8.0, 4.0]"})
+        'BetaVAE, β = 4, travel = [8.0, 4.0]'
     """
     return ", ".join(
-        value if isinstance(value, str) else f"{label(name)} = {setting(value)}"
+        value if isinstance(value, str) and value[:1].isalpha() else f"{label(name)} = {setting(value)}"
         for name, value in settings.items()
         if value is not None
     )

@@ -69,20 +69,22 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "scr
     return element("div", element("table", head, body), class_=style)
 
 
-def whole_page(title: str, *children: str) -> str:
+def whole_page(title: str, *children: str, head: str = "") -> str:
     """Makes a document of a page's parts, in the style of all reports.
 
     Arguments:
         title: The document's title.
         children: Its parts, one below the other.
+        head: What else belongs into the document's head, such as a style of its own.
     """
     style = files("axiswise.report").joinpath("page.css").read_text(encoding="utf-8")
-    head = element(
+    first = element(
         "head",
         Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
         Markup('<meta name="color-scheme" content="light dark">'),
         element("title", title),
         element("style", Markup(style)),
+        head,
     )
     body = element("body", element("main", *children))
-    return join(Markup("<!doctype html>\n"), element("html", head, body, lang="en"), "\n")
+    return join(Markup("<!doctype html>\n"), element("html", first, body, lang="en"), "\n")

@@ -4,6 +4,7 @@ The catalogue is the scores named in ``__all__``: each is tested by being listed
 """
 
 from axiswise.scores.active_units import ActiveUnits, active_units
+from axiswise.scores.agreement import Agreement, agreement
 from axiswise.scores.beta_vae import BetaVAEScore, beta_vae
 from axiswise.scores.dci import DCI, dci, dci_completeness, dci_disentanglement
 from axiswise.scores.disentanglement import Disentanglement, disentanglement
@@ -16,8 +17,9 @@ from axiswise.scores.gaussian_wasserstein_correlation import (
     gaussian_wasserstein_correlation,
 )
 from axiswise.scores.hoyer import Hoyer, hoyer
-from axiswise.scores.inputs import Inputs, Split, UndefinedScore, read_codes, read_pair, split
+from axiswise.scores.inputs import Inputs, Split, UndefinedScore, read_codes, read_pair, read_population, split
 from axiswise.scores.irs import IRS, irs
+from axiswise.scores.match_latents import LatentMatches, match_latents
 from axiswise.scores.mcc import MCC, mcc
 from axiswise.scores.mig import MIG, mig
 from axiswise.scores.modularity import Modularity, modularity
@@ -34,6 +36,7 @@ __all__ = [
     "SAP",
     "UDR",
     "ActiveUnits",
+    "Agreement",
     "BetaVAEScore",
     "Declaration",
     "Disentanglement",
@@ -45,11 +48,13 @@ __all__ = [
     "Hoyer",
     "Inputs",
     "Invariance",
+    "LatentMatches",
     "Modularity",
     "MutualInformation",
     "Split",
     "UndefinedScore",
     "active_units",
+    "agreement",
     "as_codes",
     "as_factors",
     "beta_vae",
@@ -64,12 +69,14 @@ __all__ = [
     "gaussian_wasserstein_correlation",
     "hoyer",
     "irs",
+    "match_latents",
     "mcc",
     "mig",
     "modularity",
     "mutual_information",
     "read_codes",
     "read_pair",
+    "read_population",
     "sap",
     "score",
     "split",

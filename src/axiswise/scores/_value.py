@@ -4,6 +4,7 @@ Results are generic in it, ``class MIG(NamedTuple, Of[Value])``. Type checkers d
 unless one writes ``found: MIG[ndarray] = mig(stack, factors)``.
 """
 
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy import ndarray
 
 from axiswise.records._html import html_table
 
-__all__ = ["Count", "Of", "Value", "as_html"]
+__all__ = ["Count", "Of", "Value", "as_html", "as_text"]
+
+LONG = 120  # characters of names that are shown
 
 if TYPE_CHECKING:
     from typing import Generic as Of
@@ -49,10 +52,29 @@ def as_html(result: Any) -> str:
     return html_table([{name: _shown(value) for name, value in fields.items()}])
 
 
+def as_text(self: Any) -> str:  # a method of each result, so that its parameter is called self
+    """A score as Python shows it: its fields, of small arrays the values and of others the shape, in a few lines.
+
+    Example:
+        >>> from axiswise.scores import hoyer
+        >>> as_text(hoyer(np.eye(30)))[:76]
+        'Hoyer(score=1.0, per_sample=array of shape (30,), scaled=True, latents=30, i'
+    """
+    texts = (
+        shorten(repr(value), LONG, placeholder=" …") if type(value) in (str, tuple) else str(_shown(value))
+        for value in self
+    )
+    fields = (f"{name}={text}" for name, text in zip(self._fields, texts, strict=True))
+    return f"{type(self).__name__}({', '.join(fields)})"
+
+
 def _shown(value: Any) -> Any:
+    if hasattr(value, "_fields"):
+        return repr(value)
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        return shorten(", ".join(map(str, value)), LONG, placeholder=" …")
     array = np.asarray(value)
     if array.dtype == object or array.size > 12:
         return f"array of shape {array.shape}" if array.shape else str(value)
-    return array.item() if array.ndim == 0 else np.array2string(array, precision=3, separator=", ")
+    text = np.array2string(array, precision=3, separator=", ")
+    return array.item() if array.ndim == 0 else " ".join(text.split())

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
-from axiswise.scores._value import Count, Of, as_html
+from axiswise.scores._value import Count, Of, as_html, as_text
 from axiswise.scores.score import as_codes, as_value
 from axiswise.shapes import Codes, Float, Shaped
 
@@ -24,6 +24,7 @@ class ActiveUnits(NamedTuple, Of[Count]):
     estimator: str
     """The criterion in words."""
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

@@ -9,7 +9,7 @@ from numpy import ndarray
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._logistic import NAMED, logistic_regression
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Values
@@ -38,6 +38,7 @@ class BetaVAEScore(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = f"{NAMED} of mean absolute differences, not standardised"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

@@ -9,7 +9,7 @@ from numpy import ndarray
 from axiswise._columns import as_array
 from axiswise.errors import AxiswiseError
 from axiswise.scores._gradient_trees import Boosted, boosted_trees
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.factors import Factors
 from axiswise.scores.inputs import Inputs, split
 from axiswise.scores.score import as_value, score
@@ -46,6 +46,7 @@ class DCI(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

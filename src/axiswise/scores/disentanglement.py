@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics._line_neighbours import nearest_on_line
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.factors import Factors
 from axiswise.scores.inputs import Inputs, split
 from axiswise.scores.score import as_value, score
@@ -40,6 +40,7 @@ class Disentanglement(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "nearest neighbours in single latents, equal weights"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._logistic import NAMED, logistic_regression
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, split
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
@@ -38,6 +38,7 @@ class Explicitness(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = f"{NAMED} of standardised codes, macro ROC area, one versus rest"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 
@@ -100,9 +101,11 @@ def explicitness(
     members = read.codes.reshape(-1, samples, latents)
     areas = np.full((2, len(members), len(read.factors)), np.nan)
     for number, member in enumerate(members):
-        mean, deviation = member[read.train].mean(0), member[read.train].std(0)
-        alive = (np.ptp(member[read.train], axis=0) > 0) & (deviation > 0)
-        standard = ((member - mean) / np.where(alive, deviation, 1.0))[:, alive]
+        alive = np.ptp(member[read.train], axis=0) > 0
+        # In units of the largest first, so that squares neither overflow nor vanish.
+        centred = (member - member[read.train].mean(0))[:, alive]
+        centred /= np.abs(centred[read.train]).max(0)
+        standard = centred / np.sqrt(np.square(centred[read.train]).mean(0))
         for column in np.flatnonzero(varies):
             own = labels[:, column]
             for part, rows, probabilities in zip(areas, parts, _probabilities(standard, own, parts), strict=True):

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Shaped, Values
@@ -42,6 +42,7 @@ class FactorVAEScore(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "majority vote, rows drawn with replacement among those that share the factor's value"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

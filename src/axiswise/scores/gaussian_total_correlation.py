@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise.errors import AxiswiseError
 from axiswise.numerics import standardised
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_codes
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Codes, Float, Int, OnMissing
@@ -27,6 +28,7 @@ class GaussianTotalCorrelation(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "Gaussian, sample covariance"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 
@@ -56,6 +58,11 @@ def gaussian_total_correlation(codes: Codes, *, missing: OnMissing = "raise") ->
     """
     codes, inputs = read_codes(codes, missing)
     *leading, samples, latents = codes.shape
+    if samples <= (most := int(np.max(inputs.varying_latents))):
+        raise AxiswiseError(
+            f"`codes` must have more samples than latents that vary, or all are linearly dependent. Got {samples} "
+            f"samples of {most} latents; draw more."
+        )
     members = [standardised(member) for member in codes.reshape(-1, samples, latents)]
     correlations = np.stack([member.T @ member / samples for member in members])
     varying = np.stack([member.any(0) for member in members])

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_codes
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Codes, Float, OnMissing
@@ -26,6 +26,7 @@ class Hoyer(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "mean over samples"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

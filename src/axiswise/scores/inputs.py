@@ -10,6 +10,7 @@ from numpy import ndarray
 from axiswise._columns import Columns, as_columns, as_columns_alike, complete_rows
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import permutation
+from axiswise.scores._value import as_text
 from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import as_code_array, as_codes, as_value
 from axiswise.shapes import Array, Float, Int, Kind, OnMissing, Points, Shaped, Table, Values
@@ -38,6 +39,8 @@ class Inputs(NamedTuple):
     """Latents that are not constant. At 0 the model has collapsed, and its score means nothing. Codes alone show no
     more: a latent that is noise varies, too. `active_units` tells by the posteriors, and `evaluate` does so."""
 
+    __repr__ = as_text
+
 
 class CodesRead(NamedTuple):
     """Codes, and what there is to say about them."""
@@ -51,6 +54,14 @@ class PairRead(NamedTuple):
 
     codes: Float[ndarray, "... n z"]
     factors: Factors
+    inputs: Inputs
+
+
+class PopulationRead(NamedTuple):
+    """Codes of several members at the same points, which of their latents count, and what there is to say."""
+
+    codes: Float[ndarray, "p n z"]
+    alive: Shaped[ndarray, "p z"]
     inputs: Inputs
 
 
@@ -99,6 +110,41 @@ def read_pair(
     """
     read, known, dropped = _read(codes, as_columns(factors), kinds, missing)
     return PairRead(read, known, _inputs(read, known, dropped))
+
+
+def read_population(
+    codes: Array | Table, kl: Array | Table | None, kl_above: float, missing: OnMissing = "raise"
+) -> PopulationRead:
+    """Reads the codes of members that a score compares.
+
+    Arguments:
+        codes: Codes of the members at the same points, axes (p, n, z).
+        kl: Divergence of each latent's posterior from its prior, with the same axes.
+        kl_above: A latent counts if its mean divergence is above this; without `kl`, if it is not constant.
+        missing: Whether to raise an error if values are missing (NaN), or to leave their rows out, in all members.
+
+    Example:
+        >>> read_population([[[1.0, 2.0], [3.0, 2.0]]], None, 0.01).alive.tolist()
+        [[True, False]]
+    """
+    array = as_code_array(codes)
+    if array.ndim != 3:
+        raise AxiswiseError(
+            f"`codes` must have axes (p, n, z), members first: they are compared. Got shape {array.shape}; "
+            "stack the codes of several models."
+        )
+    divergences = None if kl is None else as_code_array(kl, "kl")
+    if divergences is not None and divergences.shape != array.shape:
+        raise AxiswiseError(
+            f"`kl` must have the axes (p, n, z) of `codes`, {array.shape}. Got shape {divergences.shape}."
+        )
+    gaps = _gaps(array) if divergences is None else _gaps(array) | _gaps(divergences)
+    complete = complete_rows(missing, gaps)
+    read = as_codes(array[:, complete])
+    alive = np.ptp(read, axis=1) > 0
+    if divergences is not None:
+        alive &= as_codes(divergences[:, complete], "kl").mean(1) > kl_above
+    return PopulationRead(read, alive, _inputs(read, None, array.shape[1] - read.shape[1]))
 
 
 def split(

@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import equal_width_bins
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.factors import Factors
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
@@ -40,6 +40,7 @@ class IRS(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "quantile of deviations within groups"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

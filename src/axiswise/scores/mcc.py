@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, standardised
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.factors import Factors
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
@@ -35,6 +35,7 @@ class MCC(NamedTuple, Of[Value]):
     estimator: str
     """Which correlation: "Pearson" or "Spearman"."""
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 
@@ -92,20 +93,15 @@ def mcc(
     found = [_correlations(member, bases, ranked) for member in codes.reshape(-1, samples, latents)]
     present = np.stack(found).reshape(*leading, -1, latents)
 
-    # Rows and columns of zeros make it square: what is paired with them is left over.
-    varying = present.shape[-2]
-    size = max(varying, latents)
-    square = np.zeros((*leading, size, size))
-    square[..., :varying, :latents] = present
-    columns = assignment(square).columns
-    collected = np.take_along_axis(square, columns[..., None], -1)[..., :varying, 0]
+    columns = assignment(present).columns
+    collected = np.where(columns >= 0, np.take_along_axis(present, columns[..., None], -1)[..., 0], 0.0)
 
     correlations = np.full((*leading, count, latents), np.nan)
     per_factor = np.full((*leading, count), np.nan)
     matches = np.full((*leading, count), -1)
     correlations[..., varies, :] = present
     per_factor[..., varies] = collected
-    matches[..., varies] = np.where(columns < latents, columns, -1)[..., :varying]
+    matches[..., varies] = columns
     mean = collected.mean(-1)
     return MCC(as_value(mean), per_factor, matches, correlations, samples, inputs, correlation.capitalize())
 

@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import binned_information, entropy, kraskov_information, ross_information
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.factors import Factors
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
@@ -39,6 +39,7 @@ class MIG(NamedTuple, Of[Value]):
     neighbours: int | None = None
     """Neighbours that distances were measured to, None where they were not."""
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.numerics import binned_information
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Codes, Float, Kind, OnMissing, Values
@@ -30,6 +30,7 @@ class Modularity(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "plug-in, equal-width bins"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

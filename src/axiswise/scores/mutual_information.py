@@ -6,7 +6,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise.numerics import binned_information, equal_width_bins
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_codes
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Codes, Float, OnMissing
@@ -27,6 +27,7 @@ class MutualInformation(NamedTuple, Of[Value]):
     """What it was computed from: factors and their levels, rows that were dropped, what is constant."""
     estimator: str = "plug-in, equal-width bins"
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

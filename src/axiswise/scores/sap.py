@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from axiswise.errors import AxiswiseError
 from axiswise.scores._linear_svm import highest_line, linear_svms
-from axiswise.scores._value import Of, Value, as_html
+from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, Split, split
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
@@ -38,6 +38,7 @@ class SAP(NamedTuple, Of[Value]):
         "accuracy; values and angles: squared correlation on the training points"
     )
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 

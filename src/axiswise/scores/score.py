@@ -11,6 +11,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Table
 
 DROPPING = 'drop rows with missing values with missing="drop" (--drop-missing on the command line).'
+LARGEST = 1e305  # of codes: the sum of a thousand of them is still a number
 
 Invariance = Literal["permute", "flip", "shift", "scale"]
 """A change of single latents that keeps their information: reorder them, negate some, add a constant, stretch each."""
@@ -26,10 +27,16 @@ class Declaration(NamedTuple):
     chance: Chance
     best: float | None
     tolerance: float
+    compares: bool
 
 
 def score(
-    *, invariances: Iterable[Invariance], chance: Chance = None, best: float | None = 1.0, tolerance: float = 0.0
+    *,
+    invariances: Iterable[Invariance],
+    chance: Chance = None,
+    best: float | None = 1.0,
+    tolerance: float = 0.0,
+    compares: bool = False,
 ) -> Callable[[Function], Function]:
     """Declares which changes of the latents leave a score as it is, its value on noise and on a perfect code.
 
@@ -40,6 +47,8 @@ def score(
         best: The value of a code that equals the factors, None where that is nothing special to the score.
         tolerance: How far these may be missed at the hundreds of samples the tests use, because something is fitted or
             drawn.
+        compares: Whether it compares the members of a stack, where others score each alone. Then chance is the value of
+            members that are independent of each other, and best that of members with the same latents.
 
     Example:
         >>> @score(invariances=["permute"], chance=0.0)
@@ -49,7 +58,7 @@ def score(
     """
 
     def declare(function: Function) -> Function:
-        vars(function)["declaration"] = Declaration(frozenset(invariances), chance, best, tolerance)
+        vars(function)["declaration"] = Declaration(frozenset(invariances), chance, best, tolerance, compares)
         return function
 
     return declare
@@ -85,6 +94,10 @@ def as_codes(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n
         raise AxiswiseError(
             f"`{name}` must be finite. Got values{where} that are NaN or infinite in {told}; leave out models that "
             "diverged, or " + DROPPING
+        )
+    if (largest := max(values.max(), -values.min())) > LARGEST:
+        raise AxiswiseError(
+            f"`{name}` must lie within ±{LARGEST:g}, so that sums of them are numbers. Got {largest:g}; rescale them."
         )
     return values
 

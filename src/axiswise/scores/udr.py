@@ -7,11 +7,14 @@ from numpy import ndarray
 from scipy.stats import rankdata
 
 from axiswise.errors import AxiswiseError
-from axiswise.numerics import standardised
+from axiswise.numerics import cross_correlation
 from axiswise.scores._lasso import lasso
-from axiswise.scores._value import as_html
-from axiswise.scores.score import as_codes
-from axiswise.shapes import Codes, Float, Shaped
+from axiswise.scores._value import as_html, as_text
+from axiswise.scores.inputs import Inputs, read_population
+from axiswise.scores.score import score
+from axiswise.shapes import Codes, Float, OnMissing, Shaped
+
+LEAST_PENALTY = 1e-3  # of the Lasso: without one its weights, and with them the score, have no bound
 
 
 class UDR(NamedTuple):
@@ -27,12 +30,16 @@ class UDR(NamedTuple):
     """Why a score is 0 or NaN where that is not for disagreement."""
     samples: int
     """Samples the estimate was made from."""
+    inputs: Inputs
+    """What it was computed from."""
     estimator: str
     """How latents were related, which ones counted and how pairs were averaged."""
 
+    __repr__ = as_text
     _repr_html_ = as_html
 
 
+@score(invariances=["permute", "flip", "shift", "scale"], best=None, tolerance=1e-9, compares=True)
 def udr(
     codes: Codes,
     kl: Codes | None = None,
@@ -41,6 +48,7 @@ def udr(
     pooling: Literal["paper", "reference"] = "paper",
     penalty: float = 0.1,
     kl_above: float = 0.01,
+    missing: OnMissing = "raise",
 ) -> UDR:
     r"""Scores members by how well their latents match those of the others one to one. It needs no factors.
 
@@ -60,8 +68,8 @@ def udr(
     The reference implementation averages over b and over a apart and takes the mean of both, which differs from the
     paper's formula where the members' numbers of latents differ.
 
-    Scores depend on the population: a member's changes with the others', so this declares no invariances. (It has all:
-    permuting, flipping, shifting and scaling the latents of any member changes nothing.)
+    Scores depend on the population: a member's changes with the others'. `agreement` scores the whole, and says which
+    latents agree.
 
     References:
         Duan, Matthey, Saraiva, Watters, Burgess, Lerchner and Higgins, *Unsupervised model selection for variational
@@ -72,8 +80,9 @@ def udr(
         kl: Divergence of each latent's posterior from its prior, in nats.
         relation: Lasso weights, or Spearman's correlations.
         pooling: The paper's formula, or the mean of two means.
-        penalty: Weight α of the Lasso's penalty, for codes of deviation 1.
+        penalty: Weight α of the Lasso's penalty, at least 0.001, for codes of deviation 1.
         kl_above: A latent counts if its mean divergence is above this.
+        missing: Whether rows with missing values (NaN) raise an error or are dropped, in all members.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -86,41 +95,29 @@ def udr(
         raise AxiswiseError(f'`relation` must be "lasso" or "spearman". Got {relation!r}.')
     if pooling not in ("paper", "reference"):
         raise AxiswiseError(f'`pooling` must be "paper" or "reference". Got {pooling!r}.')
-    codes = as_codes(codes)
-    if codes.ndim != 3:
-        raise AxiswiseError(
-            f"`codes` must have axes (p, n, z), members first: they are compared. Got shape {codes.shape}; "
-            "stack the codes of several models."
-        )
+    if not LEAST_PENALTY <= penalty < np.inf:
+        raise AxiswiseError(f"`penalty` must be a finite number of at least {LEAST_PENALTY:g}. Got {penalty}.")
+    codes, alive, inputs = read_population(codes, kl, kl_above, missing)
     members, samples, _ = codes.shape
-    alive = np.ptp(codes, axis=1) > 0
-    if kl is not None:
-        divergences = as_codes(kl, "kl")
-        if divergences.shape != codes.shape:
-            raise AxiswiseError(
-                f"`kl` must have the axes (p, n, z) of `codes`, {codes.shape}. Got shape {divergences.shape}."
-            )
-        alive &= divergences.mean(1) > kl_above
     ranks = np.stack([rankdata(member, axis=0) for member in codes]) if relation == "spearman" else codes
-    related = _related(np.where(alive[:, None, :], standardised(ranks), 0.0), penalty if relation == "lasso" else None)
-    pairs = agreement(related, alive, pooling)
+    related = _related(np.where(alive[:, None, :], ranks, 0.0), penalty if relation == "lasso" else None)
+    pairs = one_to_one(related, alive, pooling)
 
     if members == 1:
-        score = np.full(1, np.nan)
+        scores = np.full(1, np.nan)
     else:
         others = ~np.eye(members, dtype=bool)
-        score = np.array([np.median(pairs[others[:, member], member]) for member in range(members)])
+        scores = np.array([np.median(pairs[others[:, member], member]) for member in range(members)])
     pairs[np.diag_indices(members)] = np.nan
-    collapsed = (None, "no latent of this member counts: it is collapsed")
-    reasons = tuple(collapsed[dead] for dead in (~alive.any(-1)).tolist())
+    reasons = tuple(None if own.any() else "no latent of this member counts: it is collapsed" for own in alive)
     if members == 1:
         reasons = ("there is no other member to compare with",)
     counted = f"KL above {kl_above:g} nats" if kl is not None else "all that vary"
     how = f"Lasso, α = {penalty:g}" if relation == "lasso" else "Spearman"
-    return UDR(score, pairs, alive, reasons, samples, f"{how}; latents: {counted}; pooling: {pooling}")
+    return UDR(scores, pairs, alive, reasons, samples, inputs, f"{how}; latents: {counted}; pooling: {pooling}")
 
 
-def agreement(
+def one_to_one(
     related: Float[ndarray, "p p z z"], alive: Shaped[ndarray, "p z"], pooling: Literal["paper", "reference"]
 ) -> Float[ndarray, "p p"]:
     """How close the relation of each pair of members is to one that is one to one: the formula of `udr`.
@@ -132,7 +129,7 @@ def agreement(
 
     Example:
         >>> related = np.stack([[np.eye(3), np.ones((3, 3))], [np.ones((3, 3)), np.eye(3)]])
-        >>> agreement(related, np.ones((2, 3), bool), "paper").round(3)
+        >>> one_to_one(related, np.ones((2, 3), bool), "paper").round(3)
         array([[1.   , 0.333],
                [0.333, 1.   ]])
     """
@@ -154,7 +151,7 @@ def _related(codes: Float[ndarray, "p n z"], penalty: float | None) -> Float[nda
     """Absolute Lasso weights of all latents of all members on those of each, or absolute correlations."""
     members, samples, latents = codes.shape
     joined = np.moveaxis(codes, 0, 1).reshape(samples, members * latents)
-    correlations = np.clip(joined.T @ joined / samples, -1.0, 1.0).reshape(members, latents, -1)
+    correlations = cross_correlation(joined, joined).reshape(members, latents, -1)
     if penalty is not None:
         blocks = correlations.reshape(members, latents, members, latents)
         weights = [lasso(blocks[i, :, i], correlations[i], penalty) for i in range(members)]

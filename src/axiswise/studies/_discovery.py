@@ -88,12 +88,13 @@ def load_object(reference: str) -> Any:
         6.283185307179586
     """
     place, _, name = reference.rpartition(":")
-    path = Path(place).resolve() if place.endswith(".py") else None
+    path = Path(place) if place.endswith(".py") else None
     module = path.stem if path else place
     if not name or not module or not (path or all(part.isidentifier() for part in module.split("."))):
         raise AxiswiseError(f"Expected package.module:name or file.py:name. Got {reference!r}.")
     if path is not None and not path.is_file():
         raise AxiswiseError(f"Expected a Python file at {place}. There is none.")
+    path = path.resolve() if path is not None else None
     if "." in module and path is not None:
         raise AxiswiseError(f"Expected a file name without dots before .py, as modules have. Got {place}.")
     folder = str(path.parent if path else Path.cwd())

@@ -15,15 +15,17 @@ from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete, Tra
 from axiswise.evaluation import evaluate, name_of
 from axiswise.population import Failure, Precision, Progress, train
 from axiswise.population._code import code_of, code_of_dataset
+from axiswise.population._device import choose_device
 from axiswise.population._folder import RunFolder
 from axiswise.population._validation import validation_of
-from axiswise.population.train import device_named, fast_precision, type_name
+from axiswise.population.train import fast_precision, type_name
 from axiswise.records import locked, read_records, read_study_header, records_file, versions, write_json
 from axiswise.records._fingerprint import differences, fingerprint
 from axiswise.records._folders import is_name_of_run
 from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE, partial_files
 from axiswise.records._record import count_records
 from axiswise.records._run_state import Outcome, finished, forget_outcome, read_outcome, reasons, write_outcome
+from axiswise.studies._discovery import describe_error
 from axiswise.studies.study import SCALES, Run, Scale, Study, with_seeds_from
 
 
@@ -129,7 +131,7 @@ def open_study(
     out: str | Path,
     *,
     name: str | None,
-    device: str,
+    device: str | None,
     precision: Precision | None,
     seeds_from: int = 0,
 ) -> Iterator[StudyFolder]:
@@ -141,13 +143,16 @@ def open_study(
     """
     if scale not in SCALES:
         raise AxiswiseError(f"`scale` must be one of {', '.join(SCALES)}. Got {scale!r}.")
-    out, target = Path(out), device_named(device)
+    out = Path(out)
+    before = read_study_header(out)
+    target = choose_device(device, begun_on=before.get("device", "cpu") if before else None)
     fast_precision(precision, torch.float32, target)
     name = name or str(getattr(study, "__name__", "study"))
     runs = with_seeds_from(_runs(study, scale, name), seeds_from)
     title, _, rest = inspect.cleandoc(getattr(study, "__doc__", None) or name).partition("\n\n")
     about: dict[str, Any] = {"format": STUDY, "study": name, "title": title, "summary": rest.partition("\n\n")[0]}
-    about |= {"scale": scale, "command": f"axiswise run {name} --scale {scale} --device {device}"}
+    about |= {"scale": scale, "device": str(target)}
+    about["command"] = f"axiswise run {name} --scale {scale} --device {target}"
     about["command"] += f" --precision {precision}" if precision else ""
     about["command"] += f" --seeds-from {seeds_from}" if seeds_from else ""
     about |= {"seeds_from": seeds_from} if seeds_from else {}
@@ -221,17 +226,17 @@ def train_and_measure(
         try:
             options = {"out": folder, "precision": precision, "progress": progress, "retrain": retrain}
             steered = {"validation": validation, "every": run.every, "stop": run.stop}
-            population = train(run.members, trained_on, **steered, **options)
+            population = train(run.members, trained_on, device=device, **steered, **options)
         except TrainingIncomplete as incomplete:
             population, failures = incomplete.population, list(incomplete.failures)
         if population is not None:
             measured = replace(run, members=population.members)
             if changed or not complete(measured, folder):
-                evaluate(population, measured_on, run.measures, out=folder)
+                evaluate(population, measured_on, run.measures, out=folder, device=device)
     except DataUnavailable as reason:
         if not complete(run, folder):
             write_outcome(folder, Outcome(skipped=str(reason)))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # of datasets and measures, too, which may be anybody's
         failures.append(Failure.of(error))
     if failures:
         try:
@@ -271,7 +276,12 @@ def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
         raise AxiswiseError(
             f"Expected study {name} to be a function of a scale, `def study(scale)`. Got one that refuses it: {error}."
         ) from None
-    runs: Any = study(scale)
+    try:
+        runs: Any = study(scale)
+    except AxiswiseError:
+        raise
+    except (Exception, SystemExit) as error:  # it may raise anything
+        raise AxiswiseError(f"Expected study {name} to return its runs. Got {describe_error(error)}.") from error
     if isinstance(runs, Run):
         raise AxiswiseError(
             f"Expected study {name} to return a list of axiswise.studies.Run. Got one Run: return [run]."

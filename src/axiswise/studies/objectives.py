@@ -96,7 +96,7 @@ def comparison(scale: Scale) -> list[Run]:
 
     Ten convolutional models of each of six objectives, batch 64: scores that need the factors, how orthogonal the
     decoders are, and how well the data is modelled, with intervals over seeds. The reference study trains for 300,000
-    steps; after a tenth of them losses still fall, and scores may still change.
+    steps. After a tenth of them all losses but that of AnnealedVAE still fall, and scores may still change.
 
     Command: ``axiswise run comparison --device cuda``. Cost: about ten minutes on one H200 with
     ``benchmarks/study_on_gpu.py``, which trains several runs at a time.

@@ -1,10 +1,12 @@
 """The study to run first."""
 
+from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 from torch import nn
 
-from axiswise.data import FactorDataset, downsampled, dsprites, materialized, subset, synth_linear, synth_nonlinear
+from axiswise.data import FactorDataset, small_sprites, synth_linear, synth_nonlinear
 from axiswise.distributions import Bernoulli, Gaussian
 from axiswise.evaluation import kl, loss, reconstruction
 from axiswise.geometry import dto, polarization
@@ -16,34 +18,57 @@ from axiswise.schedules import Cosine
 from axiswise.scores import disentanglement, mig
 from axiswise.studies.study import Run, Scale
 
-HEART, UPRIGHT, MIDDLE = 2, 0, tuple(range(8, 24))
 SQUARED_ERROR = Gaussian(scale=0.5**0.5)  # −log p(x | z) is ‖x − x̂‖², up to a constant
 MEASURES = (mig, disentanglement, dto, polarization, loss, reconstruction, kl)
 RATIOS = (1.0, 1.2, 1.5, 2.0)
-BENT_BETAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-HEART_BETAS = (2.0, 8.0)
+BENT_BETAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+DISC_BETAS = (0.01, 0.1, 0.5, 1.0)
+
+Bend = Literal["along the axes", "askew"]
+EMBEDDINGS: dict[Bend, int] = {"along the axes": 27, "askew": 0}
+"""Seeds of the networks that bend the square: of sixty the one whose principal directions are nearest to the axes, and
+the first, whose are not near."""
 
 
-def hearts() -> FactorDataset:
-    """The hearts of dSprites, upright, in the middle half of the height, at 32 × 32 pixels.
+def bent_square(bend: Bend) -> FactorDataset:
+    """The bent square of Rolinek et al. (2019), by one of two random networks.
 
-    Six sizes at 32 × 16 places, 3,072 images of three factors. The heart moves twice as far sideways as up and down:
-    over the full square both directions would vary equally, and no rotation of them would be better than another.
+    What a VAE can find in a surface is where it is stretched most and least: its local principal directions. Those of
+    the first network are 4° from the square's axes on average (a DtO of 0.11, taken of the network's own Jacobians),
+    those of the second 31° (0.75; directions at random have 0.55). The networks were chosen by this alone.
+
+    Arguments:
+        bend: Which of the two.
+
+    Example:
+        >>> bent_square("askew").arguments
+        {'samples': 50000, 'seed': 0, 'bend': 'askew'}
     """
-    return materialized(downsampled(subset(dsprites(), shape=HEART, orientation=UPRIGHT, posY=MIDDLE), 2))
+    dataset = synth_nonlinear(seed=EMBEDDINGS[bend])
+    return replace(dataset, arguments={**dataset.arguments, "bend": bend})
+
+
+def discs() -> FactorDataset:
+    """Soft discs that move across, half as far down, and grow; were both ways equal, so would be their rotations."""
+    return small_sprites(travel=(8.0, 4.0))
 
 
 def quickstart(scale: Scale) -> list[Run]:
     """What do the latent axes of a VAE find?
 
-    Three small populations. Linear VAEs on a stretched square align their axes with it, but only where its two sides
-    differ in length. Non-linear VAEs on a bent square do so more the larger β is, until latents are switched off. And
-    VAEs on pictures of a heart use a latent each for its two positions and its size when β is large; the traversals
-    show how well.
+    The directions in which the data varies most and least, if the weight β of the loss's KL term is large enough. Where
+    the data's factors lie along these directions, each gets a latent of its own. Three small populations show it.
+    Linear VAEs on a stretched square find its axes where the two sides differ enough in length. Non-linear VAEs on a
+    bent square align with its principal directions as β grows; this disentangles where the square is bent along its
+    axes, and does not where it is bent askew. And most VAEs on pictures of a disc use a latent each for its place
+    across, its place down and its size at β = 0.5; all mix them where β is small. Where β is larger still, latents are
+    switched off, and what they encoded is lost.
 
-    Command: ``axiswise run quickstart``. Cost: under five minutes on two cores.
+    Command: ``axiswise run quickstart``. Cost: two to five minutes on two cores.
+
+    Settings were chosen with seeds from 100 on; the page shows those from 0.
     """
-    return [*_stretched(scale), _bent(scale), _hearts(scale)]
+    return [*_stretched(scale), *_bent(scale), _discs(scale)]
 
 
 def _stretched(scale: Scale) -> list[Run]:
@@ -63,8 +88,8 @@ def _stretched(scale: Scale) -> list[Run]:
     ]
 
 
-def _bent(scale: Scale) -> Run:
-    """Non-linear VAEs on a bent square, over five orders of magnitude of β."""
+def _bent(scale: Scale) -> list[Run]:
+    """Non-linear VAEs on the two bent squares, over four orders of magnitude of β."""
     steps = {"smoke": 100, "default": 5_000, "paper": 50_000}[scale]
     betas = BENT_BETAS[::2] if scale == "smoke" else BENT_BETAS
     members = grid(
@@ -73,20 +98,23 @@ def _bent(scale: Scale) -> Run:
         optimizer=Adam(lr=Cosine(3e-3, 0.0, steps)),
         batch=64,
         steps=steps,
-        seed=range(2 if scale == "smoke" else 5),
+        seed=range(2 if scale == "smoke" else 8),
     )
-    return Run("non-linear/beta", synth_nonlinear, members, MEASURES, held_out=True)
+    return [
+        Run(f"bent/{bend.replace(' ', '-')}", partial(bent_square, bend), members, MEASURES, held_out=True)
+        for bend in EMBEDDINGS
+    ]
 
 
-def _hearts(scale: Scale) -> Run:
-    """Small networks on pictures of a heart, at two values of β."""
-    steps = {"smoke": 100, "default": 4_000, "paper": 50_000}[scale]
+def _discs(scale: Scale) -> Run:
+    """Small networks on pictures of a disc: five latents for three factors."""
+    steps = {"smoke": 100, "default": 2_500, "paper": 25_000}[scale]
     members = grid(
-        model=mlp((1, 32, 32), 5, encoder=(128, 128), decoder=(128, 128), activation=nn.ReLU, likelihood=Bernoulli()),
-        objective=[BetaVAE(beta=beta) for beta in HEART_BETAS],
-        optimizer=Adam(lr=Cosine(2e-3, 0.0, steps)),
+        model=mlp((1, 16, 16), 5, encoder=(64, 64), decoder=(64, 64), activation=nn.Tanh, likelihood=Bernoulli()),
+        objective=[BetaVAE(beta=beta) for beta in (DISC_BETAS[1:3] if scale == "smoke" else DISC_BETAS)],
+        optimizer=Adam(lr=Cosine(3e-3, 0.0, steps)),
         batch=64,
         steps=steps,
-        seed=range(1 if scale == "smoke" else 3),
+        seed=range(1 if scale == "smoke" else 8),
     )
-    return Run("sprites/hearts", hearts, members, MEASURES)
+    return Run("discs/beta", discs, members, MEASURES)

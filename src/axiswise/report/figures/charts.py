@@ -1,5 +1,6 @@
 """Measures against a swept setting, against each other, and against the step of training."""
 
+import itertools
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -7,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, YAxis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
@@ -21,7 +22,9 @@ from axiswise.statistics import mean_interval
 
 PALETTE = ("#2b6cb0", "#d9622b", "#2f9e77", "#b5579c", "#d69e2e", "#4fb3d9", "#6b5bb5", "#7b8794")
 DECADE = 10.0
+CHARACTERS = 21  # of tick labels that fit below the values of one of four panels
 TITLE = 34  # characters of a small title that fit above one of four panels
+BEGINNING = 0.05  # share of training that does not decide the axis of its curves
 DOTS = 2000  # of one kind in a panel: more cover each other
 
 
@@ -137,7 +140,11 @@ def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | No
             colour = SEQUENCE(float(norm(line.colour))) if norm and math.isfinite(line.colour) else ACCENT
             if term in line.terms:
                 axes.plot(line.step, line.terms[term], color=colour, linewidth=0.8, alpha=0.65)
-        _value_axis(axes, np.concatenate([line.terms[term] for line in lines if term in line.terms]), term=True)
+        _value_axis(
+            axes,
+            np.concatenate([_settled(line.step, line.terms[term]) for line in lines if term in line.terms]),
+            term=True,
+        )
         _step_axis(axes)
         axes.set_title(label(term), loc="left")
     if norm and colour_label:
@@ -145,22 +152,29 @@ def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | No
     return figure
 
 
+def _settled(step: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """What was recorded after the first twentieth of training, whose fall would leave no room for the rest."""
+    late = values[step >= step[-1] * BEGINNING]
+    return late if np.isfinite(late).any() else values
+
+
 @picture
-def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> Figure:
+def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
     """Draws each latent's KL over training, a panel per member.
 
     Arguments:
-        courses: For each member its name, the steps (t,) and the KL of each latent (t, z).
+        courses: For each member its name, the steps (t,), the KL of each latent (t, z), and which are active (z,).
     """
     figure, panels = _panels(len(courses), share=True)
-    for axes, (name, step, kl) in zip(panels, courses, strict=True):
+    for axes, (name, step, kl, active) in zip(panels, courses, strict=True):
         final = np.argsort(-kl[-1], kind="stable")
         for place, latent in enumerate(final):
-            colour = PALETTE[place % len(PALETTE)] if kl[-1, latent] > 0.01 else "#c3cad2"
+            colour = PALETTE[place % len(PALETTE)] if active[latent] else "#c3cad2"
             axes.plot(step, kl[:, latent], color=colour, linewidth=1.2, alpha=0.9)
         axes.set_title(textwrap.fill(name, TITLE), loc="left", fontsize=8)
         _step_axis(axes)
-    panels[0].set_ylim(bottom=0)  # of all, once all are drawn
+    top = np.nanmax([np.nanmax(_settled(step, kl), initial=0.0) for _, step, kl, _ in courses])
+    panels[0].set_ylim(0, 1.05 * float(top) or 1.0)  # of all, once all are drawn
     panels[0].set_ylabel("KL of each latent (nats)")
     return figure
 
@@ -225,12 +239,45 @@ def _swept_axis(axes: Axes, values: np.ndarray) -> None:
 
 
 def _ticks(axis: Axis, values: np.ndarray) -> None:
-    """Puts the ticks where the swept values are, as long as they can be read there."""
+    """Puts the ticks where the swept values are, few enough, and names those whose names have room."""
     at = np.unique(values[np.isfinite(values)])
     if len(at) <= 7:
+        named = _with_room(at, sideways=isinstance(axis, YAxis))
         axis.set_major_locator(FixedLocator(at.tolist()))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: setting(value)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: named.get(value, "")))
         axis.set_minor_locator(NullLocator())
+
+
+def _with_room(at: np.ndarray, *, sideways: bool) -> dict[float, str]:
+    """The names of values along an axis: all if they do not touch, else every second from the last on, or third, ….
+
+    Example:
+        >>> list(_with_room(np.array([1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0]), sideways=False).values())
+        ['1', '0.01', '1e-4']
+    """
+    places = np.log(at) if _spans(at, DECADE) else at
+    places = ((places - places[0]) / (np.ptp(places) or 1.0)).tolist()
+    names = [_short(value) for value in at.tolist()]
+    widths = [1.5 if sideways else (len(name) + 1) for name in names]
+    for stride in range(1, len(names)):
+        kept = range(len(names) - 1, -1, -stride)
+        if all(
+            (places[right] - places[left]) * CHARACTERS > (widths[right] + widths[left]) / 2
+            for right, left in itertools.pairwise(kept)
+        ):
+            return {float(at[place]): names[place] for place in kept}
+    return {float(at[-1]): names[-1]}
+
+
+def _short(value: float) -> str:
+    """A chosen value in the fewest characters.
+
+    Example:
+        >>> _short(0.0001), _short(0.00025), _short(0.1), _short(20000.0)
+        ('1e-4', '2.5e-4', '0.1', '2e4')
+    """
+    mantissa, _, exponent = f"{value:.5e}".partition("e")
+    return min(setting(value), f"{float(mantissa):g}e{int(exponent)}", key=len)
 
 
 def _value_axis(axes: Axes, values: np.ndarray, *, term: bool) -> None:
@@ -245,7 +292,7 @@ def _value_axis(axes: Axes, values: np.ndarray, *, term: bool) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(values.min() / 1.2, values.max() * 1.2)
     else:
-        axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=bool((values == values.round()).all())))
         if not term and values.min() >= 0:
             unit = 0.2 <= values.max() <= 1
             top = 1.0 if unit else values.max() or 1.0

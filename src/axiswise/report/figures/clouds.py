@@ -1,6 +1,7 @@
 """Clouds of points coloured by their factors: latent planes and vector data."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 
 from axiswise.report.figures._style import INK, MUTED, RULE, SEQUENCE, WIDTH, picture, tight
 
+LETTERS = 14  # of a row's name that fit into an inch of a panel's side
 CORNERS = ("#2a3f9d", "#e23d75", "#12b3a0", "#fbc740")  # of the factor square: (0, 0), (1, 0), (0, 1), (1, 1)
 
 
@@ -58,7 +60,7 @@ def latent_planes(rows: Sequence[tuple[str, Sequence[Plane]]], names: Sequence[s
                 spine.set(visible=True, color=RULE)
             axes.set_xlabel(plane.note, fontsize=6.5, color=MUTED, labelpad=2)
             if column == 0:
-                axes.set_ylabel(name, fontsize=8, color=INK, labelpad=5)
+                axes.set_ylabel(textwrap.fill(name, int(side * LETTERS)), fontsize=8, color=INK, labelpad=5)
     return figure
 
 

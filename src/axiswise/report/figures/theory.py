@@ -152,6 +152,7 @@ def _beta_axis(axes: Axes, theory: Theory, *, ticks: bool = True) -> None:
     if not ticks:
         axes.xaxis.set_major_locator(NullLocator())
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlim(low, high)
+    if low < high:  # a single β has no range
+        axes.set_xlim(low, high)
     for value in theory.off[(theory.off >= low) & (theory.off <= high)]:
         axes.axvline(value, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1.5)

@@ -1,0 +1,290 @@
+"""The explorer: a page in which decoders run, so that a reader moves latents and sees images change."""
+
+import base64
+import io
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.image import imsave
+
+from axiswise.errors import AxiswiseError
+from axiswise.records import Exploration, ExploredMember, write_bytes
+from axiswise.records._exploration import NOT_CHOSEN
+from axiswise.report._folder import Setting, plain
+from axiswise.report._sections import label, number, phrase
+from axiswise.report.html import Markup, element, join, whole_page
+
+SCRIPTS = ("decoder.js", "geometry.js", "page.js")
+SCORES = 3  # measures that are shown beside a member
+GAP = 2  # pixels between the images of a strip
+# The browser itself refuses to fetch anything, whatever the page says.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+HOW = (
+    "Every image is decoded here, in your browser, by the weights of a trained model. Move a slider, type a value, or "
+    "play a latent; drag across an image to move two latents at once. Arrow keys do the same. A slider of the member "
+    "that leads moves the corresponding latent of the others: the one whose codes correlate with its own."
+)
+COLUMN = "grey is no change, white brighter, black darker"
+ARROW = "the thick line above"
+WHY = (
+    "What the latent in hand changes is a column of the decoder's Jacobian J: {}. If all columns are at right angles, "
+    "the distance to orthogonality (DtO) and the share of JᵀJ off its diagonal are 0. Turn the knob: two latents are "
+    "rotated, in encoder and decoder alike. The model reconstructs as before, but its columns are no longer at right "
+    "angles."
+)
+NO_SCRIPT = "This page decodes images with a script of its own, and your browser does not run scripts. Allow them here."
+PLANE = (
+    "Small dots: data, in {}. Lines: the image of the plane of two latents. Large dot: what is decoded. Square: the "
+    "observation that one starts from. Thick line: where the latent in hand moves the dot."
+)
+STRIPS = "Each row moves one latent by two standard deviations of its codes to either side."
+HISTOGRAM = (
+    "Most informative first. Bars: codes of the data. Line: the prior. Below: the counterpart in each other member, "
+    "and how strongly their codes correlate."
+)
+
+
+def explorer(exploration: Exploration, path: str | Path) -> Path:
+    """Writes a page in which decoders run: one HTML file, without server or network.
+
+    The same exploration gives the same bytes.
+
+    Arguments:
+        exploration: What `axiswise.explore` returned.
+        path: Where to write the page.
+
+    Example:
+        >>> import tempfile
+        >>> nothing = Exploration("Nothing", "", (1, 8, 8), (), {"x": np.zeros((1, 1, 8, 8))}, {})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     explorer(nothing, Path(folder) / "explorer.html")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: Expected at least one member that can be shown. Got none...
+    """
+    if not any(member.layers or "strip" in member.arrays for member in exploration.members):
+        reasons = dict.fromkeys(member.reason for member in exploration.members if member.reason)
+        why = f": {'; '.join(reasons)}" if reasons else ""
+        raise AxiswiseError(f"Expected at least one member that can be shown. Got none{why}.")
+    path = Path(path)
+    write_bytes(path, _document(exploration).encode("utf-8"))
+    return path
+
+
+def _document(exploration: Exploration) -> str:
+    still = [member for member in exploration.members if not member.layers]
+    contents = json.dumps(_data(exploration), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    parts = [
+        element("header", element("h1", exploration.title), _lead(exploration.summary), _facts(exploration, contents)),
+        element("noscript", element("p", NO_SCRIPT, class_="warning")),
+    ]
+    if exploration.running:
+        parts += [_controls(), _stage(exploration)]
+    parts.append(_stills(still))
+    scripts = [
+        # "<" ends no element within a script: JSON has another way to write it.
+        Markup(f'<script type="application/json" id="exploration">{contents.replace("<", chr(92) + "u003c")}</script>'),
+        *(element("script", Markup(_file(name))) for name in SCRIPTS),
+    ]
+    policy = Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">')
+    style = element("style", Markup(_file("explorer.css")))
+    return whole_page(exploration.title, *parts, *(scripts if exploration.running else ()), head=join(policy, style))
+
+
+def _file(name: str) -> str:
+    return files("axiswise.report").joinpath("browser", name).read_text(encoding="utf-8")
+
+
+def _lead(summary: str) -> Markup:
+    return element("p", summary, class_="lead") if summary else Markup()
+
+
+def _facts(exploration: Exploration, contents: str) -> Markup:
+    running, about = len(exploration.running), exploration.about
+    facts = {
+        "dataset": str(about.get("dataset", "")),
+        "members that run": f"{running} of {about.get('members', len(exploration.members))}",
+        "weights and codes": f"{len(contents) / 1e6:.1f} MB",
+    }
+    pairs = (element("div", element("dt", name), element("dd", text)) for name, text in facts.items() if text)
+    return element("dl", *pairs, class_="facts")
+
+
+def _controls() -> Markup:
+    return join(
+        element("p", HOW, class_="how"),
+        element(
+            "div",
+            element("span", "Start from"),
+            element("div", id="starts", role="group", **{"aria-label": "Start from"}),
+            element("button", "Reset", type="button", id="reset"),
+            class_="from",
+        ),
+    )
+
+
+def _stage(exploration: Exploration) -> Markup:
+    passive = element(
+        "details",
+        element("summary", "Passive latents", id="passive-summary"),
+        element("div", id="passive"),
+        id="passive-fold",
+    )
+    latents = element(
+        "section",
+        element("h2", "Latents"),
+        element("p", HISTOGRAM, class_="note"),
+        element("p", "No latent is active: images hardly depend on any.", id="no-active", class_="note", hidden=""),
+        element("div", id="sliders"),
+        passive,
+        class_="latents",
+    )
+    note = Markup()
+    if len(exploration.shape) != 3:
+        size = np.prod(exploration.shape)
+        note = element(
+            "p", PLANE.format("their plane" if size <= 2 else "their first two principal directions"), class_="note"
+        )
+    stage = element("section", element("h2", "What they decode"), note, element("div", id="members"), class_="stage")
+    knobs = element(
+        "div",
+        element("label", "across ", element("select", id="across")),
+        element("label", "up ", element("select", id="up")),
+        element(
+            "label",
+            "rotate them ",
+            Markup('<input type="range" id="angle" min="-90" max="90" step="1" value="0">'),
+            element("output", "0°", id="angle-value"),
+        ),
+        class_="knobs",
+    )
+    plane = element(
+        "figure",
+        Markup('<canvas id="codes" tabindex="0" role="img" aria-label="Codes in the plane of two latents"></canvas>'),
+        element("figcaption", "", id="codes-note"),
+        class_="code-plane",
+    )
+    reasons = element(
+        "section",
+        element("h2", "Two latents, and why"),
+        element("p", WHY.format(COLUMN if len(exploration.shape) == 3 else ARROW), class_="note"),
+        knobs,
+        plane,
+        element("p", "In hand: ", element("b", "", id="hand"), class_="note"),
+        element("div", id="whys"),
+        class_="reasons",
+    )
+    return element("div", stage, latents, reasons, class_="explorer")
+
+
+def _stills(members: Sequence[ExploredMember]) -> Markup:
+    shown = [member for member in members if "strip" in member.arrays or member.reason != NOT_CHOSEN]
+    left = len(members) - len(shown)
+    words = f"{left} more {'member was' if left == 1 else 'members were'} not chosen; `--members` chooses others."
+    parts = [element("p", STRIPS, class_="note"), element("div", *map(_still, shown), class_="stills")] if shown else []
+    if not members:
+        return Markup()
+    return element(
+        "section",
+        element("h2", "Members that do not run here"),
+        *parts,
+        element("p", words, class_="note") if left else Markup(),
+    )
+
+
+def _still(member: ExploredMember) -> Markup:
+    name, words = _name(member), [f"Still, since {member.reason}.", *_scores(member)]
+    caption = element("figcaption", element("b", name), " ", " ".join(words))
+    if "strip" not in member.arrays:
+        return element("figure", caption)
+    rows = ", ".join(f"z{latent}" for latent in member.arrays["strip_latents"].tolist())
+    source = "data:image/png;base64," + _encoded(_png(member.arrays["strip"]))
+    image = Markup(element("img", src=source, alt=f"Traversals of {rows}").removesuffix("</img>"))
+    return element("figure", image, join(caption, element("figcaption", f"Rows: {rows}.")))
+
+
+def _png(strip: np.ndarray) -> bytes:
+    """Images (rows, columns, channels, height, width) in bytes side by side, as a PNG."""
+    apart = np.pad(strip, [(0, 0)] * 3 + [(0, GAP)] * 2, constant_values=255)
+    rows, columns, channels, height, width = apart.shape
+    sheet = apart.transpose(0, 3, 1, 4, 2).reshape(rows * height, columns * width, channels)
+    colours = sheet if channels == 3 else np.repeat(sheet[..., :1], 3, axis=-1)
+    file = io.BytesIO()
+    metadata: Any = {"Software": None}  # its version would change the bytes
+    imsave(file, np.ascontiguousarray(colours), format="png", metadata=metadata)
+    return file.getvalue()
+
+
+def _name(member: ExploredMember) -> str:
+    return phrase({name: _setting(name, value) for name, value in member.settings.items()}) or member.address
+
+
+def _setting(name: str, value: Any) -> Setting:
+    """A setting as a phrase has it; of a truth value the name, or that it is not."""
+    return plain(value) if not isinstance(value, bool) else f"{'' if value else 'not '}{label(name)}"
+
+
+def _scores(member: ExploredMember) -> list[str]:
+    return [f"{label(name)} {number(value, abs(value))}" for name, value in list(member.scores.items())[:SCORES]]
+
+
+def _data(exploration: Exploration) -> dict[str, Any]:
+    """What the scripts read: plain values, arrays in base64 where there are many numbers."""
+    arrays = exploration.arrays
+    images = len(exploration.shape) == 3
+    low, high = (float(end) for end in arrays["range"]) if "range" in arrays else (0.0, 1.0)
+    high = high if high > low else low + 1.0
+    x = arrays["x"]
+    data: dict[str, Any] = {
+        "shape": list(exploration.shape),
+        "range": [low, high],
+        "points": exploration.about.get("points", 0),
+        "members": [_member(member) for member in exploration.running],
+    }
+    data["bins"] = next((len(member["prior"][0]) for member in data["members"] if member["prior"]), 48)
+    if images:
+        grey = ((x - low) / (high - low)).clip(0.0, 1.0) * 255
+        data["x"] = _encoded(grey.round().astype(np.uint8).tobytes())
+    else:
+        data |= {name: _rounded(arrays[name]) for name in ("centre", "axes", "cloud")}
+        data |= {"x": "", "starts": _rounded(x.reshape(len(x), -1))}
+    return data
+
+
+def _member(member: ExploredMember) -> dict[str, Any]:
+    arrays = member.arrays
+    known = {
+        name: _rounded(arrays[name]) if name in arrays else None for name in ("kl", "prior", "low", "high", "centre")
+    }
+    return {
+        "name": _name(member),
+        "role": _role(member.role),
+        "scores": _scores(member),
+        "layers": list(member.layers),
+        "weights": _encoded(arrays["weights"].astype("<f2").tobytes()),
+        "codes": _encoded(arrays["codes"].astype("<f4").tobytes()),
+        "decoded": _encoded(arrays["decoded"].astype("<f2").tobytes()),
+        "active": arrays["active"].tolist(),
+        "symmetric": bool(arrays.get("symmetric", np.zeros(1)).any()),
+        "counterparts": [latents.tolist() for latents in member.counterparts],
+        "correlations": [_rounded(values) for values in member.correlations],
+        **known,
+    }
+
+
+def _role(role: str) -> str:
+    """A role as readers call its measure, such as "highest MIG"."""
+    rank, _, measure = role.partition(" ")
+    return f"{rank} {label(measure)}" if rank in ("highest", "median", "lowest") else role
+
+
+def _rounded(array: np.ndarray) -> Any:
+    """Numbers to six digits, which is what single precision has."""
+    return [float(f"{value:.6g}") for value in array.tolist()] if array.ndim == 1 else [_rounded(row) for row in array]
+
+
+def _encoded(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")

@@ -1,0 +1,287 @@
+"""The explorer in a real browser: it opens from disk, everything moves, and what it shows is what PyTorch computes."""
+
+import copy
+import time
+
+import numpy as np
+import pytest
+import torch
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from torch import nn
+
+import axiswise as aw
+from axiswise.data import small_sprites
+from axiswise.exploration._layers import rounded
+from axiswise.geometry import column_coherence, dto, gram
+from axiswise.models import rotate_latents
+
+pytestmark = pytest.mark.browser
+
+RUNNING = "return window.explorer.measuring"
+IMAGE = "return Array.from(explorer.members[arguments[0]].shown)"
+CODE = "return Array.from(explorer.members[arguments[0]].z)"
+
+
+@pytest.fixture(scope="module")
+def population():
+    """Five members of three seeds on small sprites: trained a little, so that some latents have counterparts."""
+    model = aw.models.mlp((1, 16, 16), 4, encoder=(64,), decoder=(64,), activation=nn.ReLU)
+    objective = aw.objectives.BetaVAE(0.3)
+    members = aw.grid(model=model, objective=objective, optimizer=aw.optimizers.Adam(3e-3), steps=600, seed=range(3))
+    return aw.train(members, sprites())
+
+
+def sprites():
+    return small_sprites()
+
+
+@pytest.fixture(scope="module")
+def exploration(population):
+    return aw.explore(population, sprites(), title="<i>Sprites</i> & 'more'", points=200)
+
+
+@pytest.fixture
+def page(browser, exploration, tmp_path):
+    """The page, opened from disk, when it has drawn and measured everything."""
+    browser.get_log("browser")
+    browser.get(aw.report.explorer(exploration, tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    yield browser
+    wrong = [entry["message"] for entry in browser.get_log("browser")]
+    assert wrong == []  # no error, no warning, nothing that was fetched
+
+
+def wait_until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the page does not become ready"
+        time.sleep(0.05)
+
+
+def drawn(browser) -> None:
+    """Waits until the page has drawn what was asked for."""
+    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))")
+
+
+def images(browser, members) -> list[np.ndarray]:
+    return [np.array(browser.execute_script(IMAGE, number)) for number in range(len(members))]
+
+
+def leading_slider(browser):
+    return browser.find_element(By.CSS_SELECTOR, "#sliders .latent input[type=range]")
+
+
+def test_a_start_is_a_reconstruction_as_pytorch_computes_it(page, exploration, population):
+    shown = images(page, exploration.running)
+    addresses = [trained.member.address for trained in population.trained]
+    for number, member in enumerate(exploration.running):
+        model = population[addresses.index(member.address)]
+        expected = model.reconstruct(torch.from_numpy(exploration.arrays["x"][:1])).flatten().numpy()
+        assert np.abs(shown[number] - expected).max() < 2e-3
+        assert page.execute_script("return explorer.members[arguments[0]].difference", number) < 2e-3
+    title = page.find_element(By.TAG_NAME, "h1").text
+    assert title == "<i>Sprites</i> & 'more'"  # a name is never markup
+    assert (
+        page.execute_script("return document.querySelectorAll('[onclick], [oninput], script[src], link').length") == 0
+    )
+
+
+def test_a_slider_moves_the_matched_latents_of_all_members(page, exploration):
+    lead, *others = exploration.running
+    latent = int(page.find_element(By.CSS_SELECTOR, "#sliders .latent").get_attribute("data-latent"))
+    before, codes = images(page, exploration.running), [page.execute_script(CODE, n) for n in range(3)]
+    leading_slider(page).send_keys(Keys.ARROW_RIGHT * 4)
+    drawn(page)
+    after, moved = images(page, exploration.running), [page.execute_script(CODE, n) for n in range(3)]
+    step = 4 * (lead.arrays["high"][latent] - lead.arrays["low"][latent]) / 40
+    change = moved[0][latent] - codes[0][latent]
+    assert change == pytest.approx(step, rel=1e-4)
+    spreads = [member.arrays["codes"].std(0) for member in exploration.running]
+    assert any(lead.counterparts[1 + number][latent] >= 0 for number in range(len(others)))
+    for number in range(1, 3):
+        there, correlation = lead.counterparts[number][latent], lead.correlations[number][latent]
+        difference = np.array(moved[number]) - np.array(codes[number])
+        expected = np.zeros_like(difference)
+        if there >= 0:
+            expected[there] = np.sign(correlation) * step * spreads[number][there] / spreads[0][latent]
+        np.testing.assert_allclose(difference, expected, atol=1e-4)
+        assert (np.abs(after[number] - before[number]).max() > 1e-3) == (there >= 0)
+    assert np.abs(after[0] - before[0]).max() > 1e-3
+
+
+def test_matches_are_shown_with_their_strength_and_absent_ones_are_said(page, exploration):
+    lead = exploration.running[0]
+    for row in page.find_elements(By.CSS_SELECTOR, "#sliders .latent"):
+        latent = int(row.get_attribute("data-latent"))
+        words = [chip.text for chip in row.find_elements(By.CLASS_NAME, "match")]
+        for number, text in enumerate(words, start=1):
+            there, correlation = lead.counterparts[number][latent], lead.correlations[number][latent]
+            letter, sign = "ABC"[number], "−" if correlation < 0 else ""
+            found = f"{letter} {sign}z{there} {abs(correlation):.2f}" if there >= 0 else f"{letter} no counterpart"
+            assert text == found
+
+
+def test_passive_latents_are_folded_away_and_the_others_are_ordered_by_their_divergence(page, exploration):
+    lead = exploration.running[0]
+    rows = page.find_elements(By.CSS_SELECTOR, "#sliders .latent")
+    order = [int(row.get_attribute("data-latent")) for row in rows]
+    assert order == sorted(order, key=lambda latent: -lead.arrays["kl"][latent])
+    assert sorted(order) == np.flatnonzero(lead.arrays["active"]).tolist()
+    passive = page.find_element(By.ID, "passive-fold")
+    assert passive.is_displayed() == (len(order) < lead.arrays["codes"].shape[1])
+    assert not passive.get_attribute("open")
+
+
+def test_a_typed_value_reset_the_prior_and_other_observations(page, exploration):
+    lead = exploration.running[0]
+    number = page.find_element(By.CSS_SELECTOR, "#sliders .latent input[type=number]")
+    latent = int(page.find_element(By.CSS_SELECTOR, "#sliders .latent").get_attribute("data-latent"))
+    number.send_keys(Keys.CONTROL + "a")
+    number.send_keys("1.25", Keys.ENTER)
+    drawn(page)
+    assert page.execute_script(CODE, 0)[latent] == pytest.approx(1.25)
+    page.find_element(By.ID, "reset").click()
+    drawn(page)
+    np.testing.assert_allclose(page.execute_script(CODE, 0), lead.arrays["codes"][0], rtol=1e-5)
+    page.find_element(By.CSS_SELECTOR, "[data-start='3']").send_keys(Keys.ENTER)
+    drawn(page)
+    np.testing.assert_allclose(page.execute_script(CODE, 0), lead.arrays["codes"][3], rtol=1e-5)
+    page.find_element(By.CSS_SELECTOR, "[data-start='-1']").click()
+    drawn(page)
+    assert page.execute_script(CODE, 0) == [0.0] * 4
+
+
+def test_playing_moves_a_latent_until_it_is_paused(page):
+    latent = int(page.find_element(By.CSS_SELECTOR, "#sliders .latent").get_attribute("data-latent"))
+    button = page.find_element(By.CSS_SELECTOR, "#sliders .latent .play")
+    button.send_keys(Keys.SPACE)
+    values = []
+    for _ in range(3):
+        time.sleep(0.25)
+        values.append(page.execute_script(CODE, 0)[latent])
+    assert len(set(values)) == 3
+    button.send_keys(Keys.SPACE)
+    drawn(page)
+    still = page.execute_script(CODE, 0)[latent]
+    time.sleep(0.2)
+    assert page.execute_script(CODE, 0)[latent] == still
+
+
+def test_dragging_an_image_and_arrow_keys_on_it_move_two_latents(page):
+    across, up = page.execute_script("return [explorer.state.across, explorer.state.up]")
+    image = page.find_element(By.CSS_SELECTOR, ".member .image")
+    before = page.execute_script(CODE, 0)
+    ActionChains(page).move_to_element(image).click_and_hold().move_by_offset(20, -30).release().perform()
+    drawn(page)
+    after = page.execute_script(CODE, 0)
+    assert {place for place in range(4) if after[place] != before[place]} == {across, up}
+    assert after[across] > before[across]
+    assert after[up] > before[up]
+    image.send_keys(Keys.ARROW_LEFT)
+    drawn(page)
+    assert page.execute_script(CODE, 0)[across] < after[across]
+
+
+def test_everything_can_be_reached_with_the_keyboard(page):
+    name = "const on = document.activeElement; return on.id || on.className || on.type || on.tagName"
+    page.execute_script("document.activeElement.blur()")
+    reached = []
+    while not reached or reached[-1] != "BODY":
+        assert len(reached) < 200
+        ActionChains(page).send_keys(Keys.TAB).perform()
+        reached.append(page.execute_script(name))
+    expected = {"start", "reset", "range", "number", "play", "image", "across", "up", "angle", "codes", "lead-button"}
+    assert expected <= set(reached)
+
+
+def test_the_geometry_is_that_of_the_rotated_model(page, exploration, population):
+    """With the page's weights, at the page's points: DtO and the share off the diagonal, here and over observations."""
+    page.execute_script(
+        "const knob = document.getElementById('angle'); knob.value = 25; knob.dispatchEvent(new Event('input'));"
+    )
+    wait_until(lambda: page.execute_script(RUNNING) is False)
+    across, up = page.execute_script("return [explorer.state.across, explorer.state.up]")
+    addresses = [trained.member.address for trained in population.trained]
+    turned = 0
+    for number, member in enumerate(exploration.running):
+        lead = exploration.running[0]
+        first, second = (lead.counterparts[number][latent] for latent in (across, up))
+        angle = np.deg2rad(25.0) * np.prod(np.sign([lead.correlations[number][latent] for latent in (across, up)]))
+        rotation = torch.eye(4, dtype=torch.float64)
+        if min(first, second) >= 0:
+            turned += 1
+            c, s = np.cos(angle), np.sin(angle)
+            rotation[first, first], rotation[first, second] = c, -s
+            rotation[second, first], rotation[second, second] = s, c
+        model = copy.deepcopy(population[addresses.index(member.address)])
+        for tensor in model.decoder.parameters():
+            tensor.data = rounded(tensor.data)
+        decode = rotate_latents((model.encode, model.decode), rotation).decoder
+        codes = torch.from_numpy(member.arrays["codes"][:8]) @ rotation.float().T
+        products = gram(decode, codes)
+        active = torch.from_numpy(member.arrays["active"])
+        chosen = products[:, active][:, :, active]
+        found = page.execute_script("return explorer.measures(explorer.members[arguments[0]])", number)
+        assert found["points"] == 8
+        assert found["over"][0] == pytest.approx(dto(gram=chosen).score.item(), abs=1e-3)
+        assert found["over"][1] == pytest.approx(column_coherence(gram=chosen).score.item(), abs=1e-3)
+        assert found["here"][0] == pytest.approx(dto(gram=chosen[:1]).score.item(), abs=1e-3)
+    assert turned >= 2
+    here = page.execute_script("return explorer.measures(explorer.members[0]).here[0]")
+    page.find_element(By.ID, "reset").click()
+    wait_until(lambda: page.execute_script(RUNNING) is False)
+    assert page.execute_script("return explorer.measures(explorer.members[0]).here[0]") != pytest.approx(here, abs=1e-2)
+
+
+def test_a_rotation_leaves_the_image_and_turns_the_sliders(page):
+    before, code = page.execute_script(IMAGE, 0), page.execute_script(CODE, 0)
+    page.find_element(By.ID, "angle").send_keys(Keys.ARROW_RIGHT * 30)
+    drawn(page)
+    np.testing.assert_allclose(page.execute_script(IMAGE, 0), before, atol=1e-12)
+    names = [name.text for name in page.find_elements(By.CLASS_NAME, "latent-name")]
+    assert sum(name.endswith("′") for name in names) == 2
+    leading_slider(page).send_keys(Keys.ARROW_RIGHT)
+    drawn(page)
+    moved = np.flatnonzero(np.array(page.execute_script(CODE, 0)) != np.array(code))
+    assert set(moved) == set(page.execute_script("return [explorer.state.across, explorer.state.up]"))
+
+
+def test_another_member_can_lead(page, exploration):
+    page.find_element(By.CSS_SELECTOR, ".member:nth-child(2) .lead-button").click()
+    drawn(page)
+    assert page.execute_script("return explorer.state.lead.letter") == "B"
+    kls = [text.text for text in page.find_elements(By.CSS_SELECTOR, "#sliders .kl")]
+    lead = exploration.running[1].arrays
+    assert kls == [f"{value:.2f} nats" for value in sorted(lead["kl"][lead["active"]], reverse=True)]
+
+
+def test_one_conv64_member_is_updated_in_under_30_milliseconds(browser, tmp_path):
+    dataset = aw.data.arrays(torch.rand(40, 1, 64, 64, generator=torch.Generator().manual_seed(0)))
+    population = aw.train(aw.grid(model=aw.models.conv64(), objective=aw.objectives.BetaVAE(), steps=1), dataset)
+    path = aw.report.explorer(aw.explore(population, dataset, points=20), tmp_path / "explorer.html")
+    assert path.stat().st_size < 2e6
+    browser.get(path.as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    times = []
+    for step in range(40):
+        browser.execute_script("explorer.move([[0, arguments[0]]])", step / 40)
+        drawn(browser)
+        times.append(browser.execute_script("return explorer.milliseconds"))
+    assert np.median(times[10:]) < 30.0  # image, Jacobian column, sliders and codes
+
+
+def test_vectors_are_drawn_in_a_plane(browser, tmp_path):
+    square = aw.data.synth_linear(samples=300)
+    members = aw.grid(model=aw.models.linear(3, 2), objective=aw.objectives.BetaVAE(0.01), steps=200, seed=range(2))
+    path = aw.report.explorer(aw.explore(aw.train(members, square), square), tmp_path / "explorer.html")
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    pixels = "return document.querySelector('.member .image').toDataURL()"
+    before = browser.execute_script(pixels)
+    leading_slider(browser).send_keys(Keys.ARROW_RIGHT * 3)
+    drawn(browser)
+    assert browser.execute_script(pixels) != before
+    assert browser.get_log("browser") == []

@@ -1,0 +1,182 @@
+"""What a page is made of: who runs in it, what is known of their latents, and why others do not run."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import axiswise as aw
+from axiswise.data import small_sprites
+from axiswise.distributions import Deterministic
+from axiswise.errors import AxiswiseError
+from axiswise.exploration._choice import choose
+from axiswise.exploration._layers import read_decoder
+from axiswise.exploration.explore import PAGE_BYTES
+from axiswise.scores import match_latents
+
+SPRITES = small_sprites((4, 4, 2), side=8, travel=(4.0, 3.0))
+
+
+def trained(objective=None, seeds=2, **distributions):
+    model = aw.models.mlp((1, 8, 8), 3, encoder=(16,), decoder=(16,), **distributions)
+    members = aw.grid(model=model, objective=objective or aw.objectives.BetaVAE(0.1), steps=20, seed=range(seeds))
+    return aw.train(members, SPRITES)
+
+
+@pytest.fixture(scope="module")
+def population():
+    return trained(seeds=7)
+
+
+def test_members_that_stand_for_the_others_run(population):
+    ranks = [3.0, 0.0, 6.0, 1.0, 5.0, 2.0, 4.0]
+    scores = {member.address: {"mig": rank} for rank, member in zip(ranks, population.members, strict=True)}
+    found = aw.explore(population, SPRITES, scores=scores)
+    assert [(member.settings["seed"], member.role) for member in found.running] == [
+        (2, "highest mig"),
+        (0, "median mig"),
+        (1, "lowest mig"),
+        (3, "another seed"),
+        (4, "another seed"),
+    ]
+    assert [member.reason for member in found.members[5:]] == ["it was not chosen to run"] * 2
+    assert found.members[5].arrays["strip"].shape == (3, 7, 1, 8, 8)
+    assert found.members[0].scores == {"mig": 6.0}
+
+
+def test_without_scores_the_first_members_run(population):
+    assert [choice.position for choice in choose(population.members, {}, None) if choice.runs] == [0, 1, 2]
+    found = aw.explore(population, SPRITES, members=[4, 1])
+    assert [member.settings["seed"] for member in found.running] == [4, 1]
+
+
+def test_what_is_known_of_latents_is_what_the_model_says(population):
+    found = aw.explore(population, SPRITES, members=[0, 1], points=30)
+    first, second = found.running
+    model, x = population[0], torch.from_numpy(found.arrays["x"])
+    posterior = model.encode(x)
+    np.testing.assert_allclose(first.arrays["codes"][: len(x)], posterior.mean.numpy(), atol=1e-6)
+    assert first.arrays["codes"].shape == (30, 3)
+    np.testing.assert_allclose(first.arrays["decoded"], model.reconstruct(x)[0].flatten().numpy(), atol=1e-6)
+    everything = aw.explore(population, SPRITES, members=[0], points=len(SPRITES))
+    whole = model.encode(SPRITES.x(torch.arange(len(SPRITES))))
+    kl = 0.5 * (whole.mean**2 + whole.variance - whole.log_variance - 1).mean(0)
+    np.testing.assert_allclose(everything.running[0].arrays["kl"], kl.numpy(), rtol=1e-4)
+    assert (everything.running[0].arrays["active"] == (whole.variance.mean(0) < 0.8).numpy()).all()
+    assert first.arrays["centre"].tolist() == [0.0] * 3
+    assert first.arrays["prior"].sum(1) == pytest.approx(1.0, abs=0.01)
+    matches = match_latents(first.arrays["codes"], second.arrays["codes"])
+    assert first.counterparts[1].tolist() == matches.latent.tolist()
+    assert first.correlations[1].tolist() == matches.correlation.tolist()
+    assert (first.counterparts[0] == np.arange(3)).all()
+
+
+def test_a_page_has_a_size_and_who_does_not_fit_is_still(population, tmp_path):
+    (first, *_) = aw.explore(population, SPRITES).running
+    each = sum(array.nbytes for array in first.arrays.values()) * 4 / 3
+    images = 12 * 64 * 4 / 3
+    megabytes = (PAGE_BYTES + images + 2.5 * each) / 1e6
+    found = aw.explore(population, SPRITES, megabytes=megabytes)
+    assert len(found.running) == 2
+    assert aw.report.explorer(found, tmp_path / "page.html").stat().st_size < megabytes * 1e6
+    assert re.fullmatch(r"with its 0.0 MB the page would have more than 0.16\d* MB", found.members[2].reason)
+
+
+class Gated(nn.Module):
+    """A decoder with a layer that a page does not know."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 128)
+
+    def forward(self, z):
+        return nn.functional.glu(self.layer(z)).view(-1, 1, 8, 8)
+
+
+def nets():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 6)), Gated()
+
+
+def test_decoders_that_cannot_run_are_still_with_the_reason():
+    members = aw.grid(model=aw.models.custom(nets, (1, 8, 8), 3), objective=aw.objectives.BetaVAE(0.1), steps=2)
+    (only,) = aw.explore(aw.train(members, SPRITES), SPRITES).members
+    assert (only.layers, only.reason) == ((), "a page cannot run glu()")
+    assert only.arrays["strip"].dtype == np.uint8
+
+
+def test_members_without_a_decoder_have_nothing_to_show():
+    pairs = aw.data.transitions(SPRITES, "uniform")
+    model = aw.models.mlp((1, 8, 8), 3, posterior=Deterministic())
+    found = aw.explore(aw.train(aw.grid(model=model, objective=aw.objectives.PCL(), steps=2), pairs), pairs)
+    assert [member.reason for member in found.members] == ["it has no decoder"]
+    with pytest.raises(AxiswiseError, match=r"at least one member that can be shown. Got none: it has no decoder"):
+        aw.report.explorer(found, "nowhere.html")
+
+
+def test_codes_without_noise_have_no_prior_and_are_ordered_by_their_spread():
+    found = aw.explore(trained(aw.objectives.Autoencoder(), posterior=Deterministic()), SPRITES).running[0].arrays
+    assert "prior" not in found
+    assert "kl" not in found
+    np.testing.assert_allclose(found["spread"], found["codes"].std(0, ddof=1), rtol=1e-4)
+    assert found["active"].all()
+
+
+class Whole(nn.Module):
+    """A model of somebody else's: its decoder is a method."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean, self.rows, self.drop = nn.Linear(64, 3), nn.Linear(3, 64), nn.Dropout(0.5)
+
+    def encode(self, x):
+        mean = self.mean(x.flatten(1))
+        return mean, torch.zeros_like(mean)
+
+    def decode(self, z):
+        return torch.sigmoid(self.drop(self.rows(z))).reshape(-1, 1, 8, 8)
+
+
+def test_external_models_run_too():
+    model = Whole()
+    found = aw.explore(
+        aw.from_models([(model.encode, model.decode), (model.encode, lambda z: model.decode(z))]), SPRITES
+    )
+    running, still = found.members
+    assert [layer["kind"] for layer in running.layers] == ["convolution", "activation"]
+    assert still.reason == "its decoder is a function, not a module"
+    assert model.training
+
+
+def test_vectors_have_a_plane():
+    square = aw.data.synth_linear(samples=100)
+    members = aw.grid(model=aw.models.linear(3, 2), objective=aw.objectives.BetaVAE(), steps=2)
+    arrays = aw.explore(aw.train(members, square), square, points=50).arrays
+    assert arrays["cloud"].shape == (50, 2)
+    np.testing.assert_allclose(arrays["axes"] @ arrays["axes"].T, np.eye(2), atol=1e-6)
+    assert arrays["cloud"].std(0)[0] >= arrays["cloud"].std(0)[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"points": 2}, r"`points` must be at least 3. Got 2"),
+        ({"megabytes": 0}, r"`megabytes` must be positive. Got 0"),
+        ({"members": [0, 9]}, r"`members` must be positions from 0 to 6. Got 9"),
+    ],
+)
+def test_wrong_arguments_are_refused(population, options, message):
+    with pytest.raises(AxiswiseError, match=message):
+        aw.explore(population, SPRITES, **options)
+
+
+@pytest.mark.parametrize("name", ["conv64", "dcgan64"])
+def test_architectures_run_on_convolutions_alone(name):
+    decoder = getattr(aw.models, name)().modules()["decoder"].eval()
+    latents = getattr(aw.models, name)().latents
+    program = read_decoder(decoder, torch.zeros(1, latents), None)
+    weights = sum(parameter.numel() for parameter in decoder.parameters())
+    buffers = sum(buffer.numel() for buffer in decoder.buffers() if buffer.is_floating_point())
+    assert len(program.weights) == weights + buffers
+    assert {layer["kind"] for layer in program.layers} <= {"convolution", "batch_norm", "activation"}

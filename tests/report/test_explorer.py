@@ -65,7 +65,7 @@ def test_the_data_is_json_with_what_the_page_needs(exploration, tmp_path):
     page = explorer(exploration, tmp_path / "page.html").read_text(encoding="utf-8")
     data = json.loads(re.search(r'id="exploration">(.*?)</script>', page, re.S)[1])
     (own,) = data["members"]
-    assert own["name"] == f"{NASTY}, seed = 3"
+    assert own["name"] == f"objective = {NASTY}, seed = 3"
     assert (own["role"], own["scores"]) == ("highest MIG", ["MIG 0.250", "DtO 0.500"])
     assert (own["active"], own["kl"], data["bins"]) == ([True, False], [1.5, 0.0], 5)
     assert own["counterparts"] == [[0, -1]]

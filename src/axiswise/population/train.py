@@ -189,7 +189,7 @@ def train(
                 stacklevel=2,
             )
         if remaining and telling:
-            print(f"axiswise: training {len(missing)} members on {target}", file=sys.stderr)
+            print(f"axiswise: training {len(missing)} member{'s' * (len(missing) > 1)} on {target}", file=sys.stderr)
         weights = step_weights(remaining, target) if progress else [1] * len(remaining)
         if progress:
             steps = [len(cohort.members) * cohort.members[0].steps for cohort in remaining]

@@ -34,6 +34,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_copy_source = False
+html_sidebars = {"start": []}
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3

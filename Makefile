@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup run test lint gallery
+.PHONY: setup run test lint docs gallery
 
 setup: $(READY)
 
@@ -25,6 +25,10 @@ lint: setup
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+
+# The documentation, in build/docs: open build/docs/index.html. Warnings are errors.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
 # The pages of results/, which are made from its records and not kept in git.
 gallery: setup

@@ -38,7 +38,7 @@ class DirectionAlignment(NamedTuple):
     score: Float[Tensor, "..."]
     """Mean of the cosines: 1 if each column is a principal direction, up to order, sign and length."""
     cosines: Float[Tensor, "... z"]
-    """|cos| of the angle between each column and the direction it is paired with; NaN for a column of zeros."""
+    """``|cos|`` of the angle between each column and the direction it is paired with; NaN for a column of zeros."""
     direction: Int[Tensor, "... z"]
     """Index of that direction; −1 if there is none or the column is zero."""
 

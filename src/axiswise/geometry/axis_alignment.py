@@ -16,7 +16,7 @@ class AxisAlignment(NamedTuple):
     score: Float[Tensor, "..."]
     """Mean over samples and active latents: 1 if every axis is a singular vector; NaN without active latents."""
     per_latent: Float[Tensor, "... z"]
-    """Mean over the samples of |cos| of the angle between each axis and its singular vector; NaN if not active."""
+    """Mean over the samples of ``|cos|`` of the angle between each axis and its singular vector; NaN if not active."""
     ranks: Float[Tensor, "... z"]
     """Mean rank of the singular value it belongs to, from 1, the largest, on; NaN if not active."""
     active: Int[Tensor, "..."]

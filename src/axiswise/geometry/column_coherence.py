@@ -15,9 +15,9 @@ class ColumnCoherence(NamedTuple):
     score: Float[Tensor, "..."]
     """Share of JᵀJ off its diagonal, mean over the samples: 0 if columns are orthogonal; NaN if there is none."""
     largest: Float[Tensor, "..."]
-    """Largest |cos| of the angle between two columns, mean over the samples; NaN with fewer than two latents."""
+    """Largest ``|cos|`` of the angle between two columns, mean over the samples; NaN with fewer than two latents."""
     cosines: Float[Tensor, "... z z"]
-    """|cos| of the angle of every two columns, mean over the samples; NaN unless both are active and have a length."""
+    """``|cos|`` between every two columns, mean over the samples; NaN unless both are active and have a length."""
     active: Int[Tensor, "..."]
     """How many latents it was taken over."""
 

@@ -29,8 +29,8 @@ def gram(
         section 3 (the metric of a deterministic generator).
 
     Arguments:
-        decode: Maps points of shape (…, n, z) to observations of shape (…, n, *shape), for any n; rows must not depend
-            on each other.
+        decode: Maps points of shape (…, n, z) to observations of shape ``(…, n, *shape)``, for any n; rows must not
+            depend on each other.
         z: The points; leading axes (members) are passed to `decode` as they are.
         chunk: How many points of each member to work on at a time; as many as suit the device if None.
 

@@ -169,7 +169,7 @@ def hessian(
         natural parameters; its Gaussian case, A = 1/σ, is in means).
 
     Arguments:
-        decode: Maps points (…, n, z) to parameters (…, n, *shape), for any n; rows must not depend on each other.
+        decode: Maps points (…, n, z) to parameters ``(…, n, *shape)``, for any n; rows must not depend on each other.
         codes: The points, any leading axes (members).
         x: The observation at each point, shared by members.
         likelihood: Gaussian, LearnedGaussian or Bernoulli.
@@ -250,7 +250,7 @@ def second_derivatives(
     .. math:: S_{kj}(\mathbf z) = \sum_i w_{ij} \frac{\partial^2 \mathrm{Dec}_i(\mathbf z)}{\partial z_k \partial z_j}
 
     Arguments:
-        decode: Maps points (…, n, z) to outputs (…, n, *shape), for any n; rows must not depend on each other.
+        decode: Maps points (…, n, z) to outputs ``(…, n, *shape)``, for any n; rows must not depend on each other.
         z: The points, any leading axes (members).
         weights: (…, n, x), or (…, n, x, z) where they depend on j.
 

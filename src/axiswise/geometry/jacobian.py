@@ -64,7 +64,7 @@ def jacobian(
         CVPR 2019, equation 14.
 
     Arguments:
-        decode: Maps points of shape (…, n, z) to observations of shape (…, n, *shape), for any n.
+        decode: Maps points of shape (…, n, z) to observations of shape ``(…, n, *shape)``, for any n.
         z: The points; leading axes (members) are passed to `decode` as they are.
         chunk: How many points of each member to work on at a time; as many as suit the device if None. It
             bounds memory and changes nothing else.
@@ -91,7 +91,7 @@ def passes(
     """Decodes and differentiates a few points at a time, as :func:`jacobian` does: what it is made of.
 
     Arguments:
-        decode: Maps points of shape (…, n, z) to observations of shape (…, n, *shape), for any n.
+        decode: Maps points of shape (…, n, z) to observations of shape ``(…, n, *shape)``, for any n.
         z: The points.
         chunk: How many points of each member to work on at a time.
         mode: "forward" or "reverse".

@@ -41,7 +41,7 @@ class CrossDependence(NamedTuple):
     """How much each latent's factor of the density changes with the other latents."""
 
     score: Float[Tensor, "..."]
-    """Mean of |∂ log s_j / ∂z_i| over samples and pairs i ≠ j; NaN without a pair, infinite where a column vanishes."""
+    """Mean of ``|∂ log s_j / ∂z_i|`` over samples and pairs i ≠ j; NaN without pairs, infinite where a column is 0."""
     pairs: Float[Tensor, "... z z"]
     """Mean over the samples of the absolute derivative, row i, column j."""
 
@@ -157,7 +157,7 @@ def log_length_gradients(
         Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, theorem 2.
 
     Arguments:
-        decode: Maps points (…, n, z) to observations (…, n, *shape), for any n; rows must not depend on each other.
+        decode: Maps points (…, n, z) to observations ``(…, n, *shape)``, for any n; rows must not depend on each other.
         codes: The points, any leading axes (members).
 
     Example:

@@ -109,7 +109,7 @@ def uniform(
     *,
     dtype: torch.dtype = torch.float32,
 ) -> Float[Tensor, "..."]:
-    r"""Draws uniforms from the open interval (0, 1): :math:`(\lfloor w / 2^9 \rfloor + ½)\, 2^{-23}`.
+    r"""Draws uniforms from the open interval (0, 1): :math:`(\lfloor w / 2^9 \rfloor + \tfrac12)\, 2^{-23}`.
 
     Twenty-three bits and a half fit the significand of every type from float32 up, so that the values are exact, never
     0 and never 1, and the same in float32 and float64.

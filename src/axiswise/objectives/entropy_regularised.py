@@ -48,7 +48,7 @@ class EntropyRegularised:
         return {"noise": Draw((batch, latents))}
 
     def loss(self, networks: Networks, batch: Batch, draws: Mapping[str, Tensor], step: Float[Tensor, ""]) -> Terms:
-        """The formula above; log |S| is the sum of the marginal log-variances less twice the total correlation."""
+        """The formula above; ``log |S|`` is the sum of the marginal log-variances less twice the total correlation."""
         terms = elbo_terms(networks, batch.x, draws["noise"])
         posterior = terms.posterior
         log_determinant = (posterior.log_variance.sum(-1) - 2.0 * posterior.total_correlation).mean()

@@ -25,7 +25,7 @@ class DCI(NamedTuple, Of[Value]):
     """Disentanglement, completeness and informativeness, what they are made of, and how they were estimated."""
 
     score: Value
-    """Disentanglement: mean over the latents, weighted by their importance."""
+    """Disentanglement, the mean over the latents, weighted by their importance."""
     completeness: Value
     """Mean over the factors, weighted by the importance they distribute."""
     informativeness: Value

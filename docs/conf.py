@@ -1,0 +1,55 @@
+"""The documentation: `make docs` writes it to ``build/docs``, one folder that opens from disk."""
+
+import os
+import sys
+from pathlib import Path
+
+from axiswise import __version__
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for the extension beside this file, and below for the notebooks
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+
+project = "axiswise"
+author = "The axiswise contributors"
+copyright = "the axiswise contributors, Apache-2.0"
+version = release = __version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "reference",  # pages of the public names, made from the source
+    "sphinx-mathjax-offline",  # formulas without a network
+]
+exclude_patterns = ["**.ipynb_checkpoints"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "axiswise"
+html_theme_options = {
+    "show_toc_level": 1,
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_copy_source = False
+html_sidebars = {"start": []}
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_merge_streams = True
+
+toc_object_entries_show_parents = "hide"
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+suppress_warnings = ["ref.python"]  # axis letters in types, such as "n x", look like names of attributes
+python_maximum_signature_line_length = 100
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False

@@ -306,7 +306,7 @@ def forged_tensors(whole, draw, path):
     if draw.random() < 0.1:
         header = changed(header, draw)
     header = {**header, DIGEST: digest_of(dumped(header))} if isinstance(header, dict) else header
-    text = json.dumps(header)  # escapes, which halves of characters need
+    text = json.dumps(header)  # escapes, which lone surrogates need
     return save(arrays, metadata={"axiswise": text} if draw.random() < 0.95 else {"axiswise": "[" * 10**5})
 
 

@@ -57,7 +57,7 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""A text with control characters other than line breaks, and halves of characters, as escapes.
+    r"""A text with control characters other than line breaks, and lone surrogates, as escapes.
 
     Example:
         >>> printable("caf\u00e9\n\x07")

@@ -107,7 +107,7 @@ def _digest_of_json(value: Mapping[str, Any]) -> str:
     """The digest of a JSON object.
 
     Raises:
-        ValueError: If it is none: it has infinite numbers, or halves of characters.
+        ValueError: If it is none: it has infinite numbers, or lone surrogates.
     """
     return digest_of(_text(value).encode())
 

@@ -74,8 +74,8 @@ class RunForm(TypedDict, total=False):
 class WholeRunForm(RunForm):
     """``run.json`` of a run whose members are read: what they share must be there."""
 
-    dataset: DatasetForm  # pyright: ignore[reportGeneralTypeIssues]
-    dtype: str  # pyright: ignore[reportGeneralTypeIssues]
+    dataset: DatasetForm  # pyright: ignore[reportGeneralTypeIssues] (required here, optional in its base)
+    dtype: str  # pyright: ignore[reportGeneralTypeIssues] (as above)
 
 
 class OutcomeForm(TypedDict, total=False):

@@ -1,5 +1,7 @@
 """Studies are found by name, in modules and in files; whatever cannot be found or imported is one clear line."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from axiswise import data
@@ -99,6 +101,14 @@ def test_studies_of_other_packages_are_found(write_package):
         assert found[name] is find_study(name) is quickstart
     with pytest.raises(AxiswiseError, match=r"\(quickstart, .*alone, .*mypkg.first, .* Got 'mypkg.third'"):
         find_study("mypkg.third")
+
+
+def test_entry_points_may_be_of_another_library(monkeypatch):
+    """Python's own are of the class of ``importlib_metadata``, once any package has imported that."""
+    entry = SimpleNamespace(name="theirs", value="theirs:study", dist=None, load=lambda: quickstart)
+    monkeypatch.setattr("axiswise.studies._discovery.entry_points", lambda group: [entry])
+    assert find_study("theirs") is quickstart
+    assert "theirs" in all_studies()
 
 
 def test_a_name_of_axiswise_keeps_its_meaning(write_package):

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import warnings
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -89,7 +89,7 @@ def _add_installed() -> None:
             _add_unavailable(entry.name, f"`axiswise {entry.name}` cannot be loaded from {entry.value}: {message}.")
 
 
-def _loaded(entry: EntryPoint) -> Any:
+def _loaded(entry: Any) -> Any:
     """The command of an entry point, of which typer can read the signature."""
     command = entry.load()
     alone = typer.Typer()

@@ -10,7 +10,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
@@ -138,11 +138,12 @@ def describe_error(error: BaseException) -> str:
     return f"{words} ({frames[-1].filename}, line {frames[-1].lineno})"
 
 
-def _entries() -> list[EntryPoint]:
+def _entries() -> list[Any]:
+    """The entry points of studies, by name; of another class once ``importlib_metadata`` has been imported."""
     return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
 
 
-def _studies(entry: EntryPoint) -> dict[str, Study]:
+def _studies(entry: Any) -> dict[str, Study]:
     """The studies of an entry point, by name.
 
     Raises:

@@ -4,8 +4,8 @@ import operator
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -147,40 +147,21 @@ def train(
         ['trained', 'trained', 'trained']
     """
     members, telling, progress = list(members), progress is True, shown(progress)
-    _check(members, dataset)
     folder = RunFolder(Path(out)) if out is not None else None
     begun_on = folder.begun_on(dataset.device) if folder else None
     target = choose_device(device, dataset.device, begun_on=begun_on)
     home, dataset = (dataset.device if device is None else target), dataset.to(target)
     held_out = validation_of(validation, every, stop, dataset.device)
-    if held_out:
-        _check(members, held_out.dataset)
-        try_rule(members, dataset, dtype, held_out)
-    precision = fast_precision(precision, dtype, dataset.device, members)
-    by_address = {member.address: member for member in members}
-    code = code_of(members)
-    if folder:
-        check_storable(members)
-        if telling and not (folder.path / RUN_FILE).exists():
-            _say_what_loading_needs(folder.path, members)
-    run = (dataset.identity, type_name(dtype, precision), code_of_dataset(dataset) if folder else {})
-    # Nothing is written into a folder that has all members, so that it may be read-only.
-    whole = folder is not None and all(map(folder.holds, by_address)) and folder.tidy and not retrain
-    with nullcontext() if folder is None or whole else folder.locked():
-        done: dict[str, Trained] = {}
-        if folder:
-            _say_what_has_no_source({**run[2], **_joined(code), **(held_out.form["code"] if held_out else {})})
-            folder.open(*run, held_out.form if held_out else None, device=target)
-            if not whole:
-                folder.enlist(list(by_address))
-            done, unusable = _stored(folder, by_address, code)
-            if unusable and not retrain:
-                raise AxiswiseError(_refusal(folder, unusable, len(by_address)))
-            folder.discard(list(unusable))
+    job = _prepared(members, dataset, target, dtype, precision, held_out, folder)
+    if folder and telling and not (folder.path / RUN_FILE).exists():
+        _say_what_loading_needs(folder.path, members)
+    by_address = job.members
+    with job.opened(retrain) as usable:
+        done = {trained.member.address: trained for trained in usable}
         missing = [member for key, member in by_address.items() if key not in done]
-        remaining = [] if whole else (folder.plan if folder else cohorts)(missing, dataset.device, precision)
+        remaining = job.plan(missing)
         # A plan may have members that were not asked for. Code is read now: its files may be edited in the meantime.
-        code = {**code_of([member for cohort in remaining for member in cohort.members]), **code}
+        code = {**code_of([member for cohort in remaining for member in cohort.members]), **job.code}
         failures, first = [], None
         if remaining and begun_on not in (None, target.type):
             warnings.warn(
@@ -227,19 +208,113 @@ def train(
     return population
 
 
-def _stored(
-    folder: RunFolder, members: Mapping[str, Member], code: Mapping[str, Code]
-) -> tuple[dict[str, Trained], dict[str, AxiswiseError]]:
-    """The members that a folder has, and what it has of members but cannot be used, with the reason."""
-    held = [key for key in members if folder.holds(key)]
-    done: dict[str, Trained] = {}
+class Prepared(NamedTuple):
+    """A training that was checked, before anything is written.
+
+    Arguments:
+        members: The members by their addresses.
+        code: The own code of each.
+        dataset: What they are trained on.
+        device: Where; a plan may be made on another machine, so that the dataset need not be there.
+        dtype: Floating-point type, in words.
+        precision: Type of products on the fast path.
+        validation: What they are validated on.
+        folder: Where they are stored; None stores nothing.
+    """
+
+    members: dict[str, Member]
+    code: dict[str, Code]
+    dataset: FactorDataset
+    device: torch.device
+    dtype: str
+    precision: Precision | None
+    validation: Validation | None
+    folder: RunFolder | None
+
+    @contextmanager
+    def opened(self, retrain: bool) -> Iterator[Iterator[Trained]]:
+        """Opens the folder for this process alone, and gives the members that are stored there and can be used."""
+        # Nothing is written into a folder that has all members, so that it may be read-only.
+        folder, whole = self.folder, self.whole and not retrain
+        with nullcontext() if folder is None or whole else folder.locked():
+            if folder:
+                own, held_out = code_of_dataset(self.dataset), self.validation and self.validation.form
+                _say_what_has_no_source({**own, **_joined(self.code), **(held_out["code"] if held_out else {})})
+                folder.open(self.dataset.identity, self.dtype, own, held_out, device=self.device)
+                if not whole:
+                    folder.enlist(list(self.members))
+            yield _usable(folder, self.members, self.code, retrain) if folder else iter(())
+
+    @property
+    def whole(self) -> bool:
+        """Whether the folder has all members, and nothing else to be tidied up."""
+        return self.folder is not None and all(map(self.folder.holds, self.members)) and self.folder.tidy
+
+    def plan(self, missing: Sequence[Member]) -> list[Cohort]:
+        """The cohorts to train, which an opened folder writes down."""
+        if self.whole and not missing:
+            return []
+        return (self.folder.plan if self.folder else cohorts)(missing, self.device, self.precision)
+
+
+def _prepared(
+    members: Sequence[Member],
+    dataset: FactorDataset,
+    device: torch.device,
+    dtype: torch.dtype,
+    precision: Precision | None,
+    validation: Validation | None,
+    folder: RunFolder | None,
+) -> Prepared:
+    """Checks what is to be trained, and where to store it."""
+    _check(members, dataset)
+    if validation:
+        _check(members, validation.dataset)
+        try_rule(members, dataset, dtype, validation)
+    precision = fast_precision(precision, dtype, device, members)
+    by_address, code = {member.address: member for member in members}, code_of(members)
+    if folder:
+        check_storable(members)
+    return Prepared(by_address, code, dataset, device, type_name(dtype, precision), precision, validation, folder)
+
+
+@contextmanager
+def planned(
+    members: Sequence[Member],
+    dataset: FactorDataset,
+    out: Path,
+    *,
+    device: torch.device,
+    precision: Precision | None,
+    retrain: bool,
+    validation: FactorDataset | None,
+    every: int | None,
+    stop: StoppingRule | None,
+) -> Iterator[list[Cohort]]:
+    """Opens a run folder and plans what is missing there, for others to train; the arguments are those of `train`.
+
+    Until the end, no other process trains in the folder. Stored members are checked, and not kept in memory.
+    """
+    held_out = validation_of(validation, every, stop, dataset.device)
+    job = _prepared(list(members), dataset, device, torch.float32, precision, held_out, RunFolder(out))
+    with job.opened(retrain) as usable:
+        done = {trained.member.address for trained in usable}
+        yield job.plan([member for key, member in job.members.items() if key not in done])
+
+
+def _usable(
+    folder: RunFolder, members: Mapping[str, Member], code: Mapping[str, Code], retrain: bool
+) -> Iterator[Trained]:
+    """The members that a folder has and that can be used; others are refused, or removed to be trained again."""
     unusable: dict[str, AxiswiseError] = {}
-    for key, found in folder.read_members(held, members, code=code):
+    for key, found in folder.read_members([key for key in members if folder.holds(key)], members, code=code):
         if isinstance(found, AxiswiseError):
             unusable[key] = found
         else:
-            done[key] = found
-    return done, unusable
+            yield found
+    if unusable and not retrain:
+        raise AxiswiseError(_refusal(folder, unusable, len(members)))
+    folder.discard(list(unusable))
 
 
 def _refusal(folder: RunFolder, unusable: Mapping[str, AxiswiseError], count: int) -> str:

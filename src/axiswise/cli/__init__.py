@@ -148,6 +148,12 @@ def run(
             min=0, max=LAST_SEED, help="Repeat the study with other seeds: this is added to every training seed."
         ),
     ] = 0,
+    engine: Annotated[
+        str, typer.Option(help="local (this machine) or ray (all GPUs or cores of this machine, or of a cluster).")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster: auto or HOST:PORT; if not given, Ray is started here.")
+    ] = None,
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
     check_drawing("The report of a study")
@@ -165,8 +171,14 @@ def run(
         raise AxiswiseError(f"--precision must be fp32 or bf16. Got {precision!r}.")
     if workers is not None and workers < 1:
         raise AxiswiseError(f"--workers must be at least 1. Got {workers}.")
+    if engine not in ("local", "ray"):
+        raise AxiswiseError(f"--engine must be local or ray. Got {engine!r}.")
+    if engine == "local" and address is not None:
+        raise AxiswiseError(f"--address is that of a Ray cluster. Got {address!r} without --engine ray.")
+    if engine == "ray" and workers is not None:
+        raise AxiswiseError(f"--workers are those of --engine local. Got {workers} with --engine ray: leave it out.")
     settings = {"name": study, "device": device, "precision": precision, "workers": workers, "retrain": retrain}
-    settings["seeds_from"] = seeds_from
+    settings |= {"seeds_from": seeds_from, "engine": engine, "address": address}
     try:
         run_study(chosen, scale, folder, **settings, progress=shown_on(console), log=console.print)
     except StudyIncomplete:

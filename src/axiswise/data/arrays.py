@@ -89,6 +89,16 @@ def arrays(
     )
 
 
+def is_of_arrays(dataset: FactorDataset) -> bool:
+    """Whether a dataset is made of a user's arrays, which nobody can make anew from its name and its arguments.
+
+    Example:
+        >>> is_of_arrays(arrays(np.eye(3)))
+        True
+    """
+    return {"x", "factors", "space"} <= dataset.arguments.keys()
+
+
 def _with_rows(x: np.ndarray) -> np.ndarray:
     if x.ndim < 2:
         hint = "; use x[:, None] for a single value" if x.ndim == 1 else ""

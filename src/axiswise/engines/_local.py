@@ -1,4 +1,4 @@
-"""Studies on this machine: their runs in worker processes, one process a run.
+"""The runs of a study in worker processes of this machine, one process a run.
 
 Runs are independent and have a folder each, so results depend neither on which process does a run nor on how many
 processes there are. Rounding depends on the threads of a run; their number follows from the study and the machine.
@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 import torch
 
 from axiswise.data import FactorDataset
-from axiswise.errors import AxiswiseError
 from axiswise.population import Failure, Precision, Progress
 from axiswise.population._cohort import cohorts
 from axiswise.population._cost import step_weights
@@ -35,7 +34,7 @@ from axiswise.records import is_locked, locked
 from axiswise.records._layout import LOCK
 from axiswise.records._run_state import Outcome, read_outcome, work_done
 from axiswise.studies import Run, Scale, Study
-from axiswise.studies._folder import StudyFolder, open_study, train_and_measure
+from axiswise.studies._folder import StudyFolder, train_and_measure
 from axiswise.studies.study import with_seeds_from
 
 SIGNALS = {signal.SIGINT, signal.SIGTERM}
@@ -57,96 +56,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_study(
-    study: Study,
-    scale: Scale,
-    out: str | Path,
-    *,
-    name: str | None = None,
-    device: str | None = None,
-    precision: Precision | None = None,
-    workers: int | None = None,
-    retrain: bool = False,
-    seeds_from: int = 0,
-    progress: Progress | None = None,
-    log: Callable[[str], None] = lambda line: None,
-) -> Path:
-    """Trains and measures every run of a study into a folder, several runs at a time; the same call resumes.
-
-    Results are bit-equal for any number of workers. A cohort that fails stops neither the others of its run nor the
-    other runs. SIGINT and SIGTERM end the work after the current block of steps and save its state; a second one
-    ends it at once. A process that is killed loses a few seconds. Workers import the study's module, so a script
-    that calls this must do so under ``if __name__ == "__main__":``.
-
-    Arguments:
-        study: The study, a function at the top of a module; workers import it.
-        scale: "smoke", "default" or "paper": seconds, to see that it runs; this machine; or the published setting.
-        out: The study's folder.
-        name: The study's name on the command line; its function's name if None.
-        device: Where to train: "cpu", "cuda", …. None is where the folder was begun, else the best there is.
-        precision: What products are computed in on CUDA, as for `train`.
-        workers: Number of processes. 1 works in this process alone. None is one for each core, up to the number of
-            runs; but 1 on a GPU, and for "smoke", which ends before another process has started.
-        retrain: Whether to train and measure again what is damaged, or was made by other code than the study's present
-            one. Without it, a run with such results fails.
-        seeds_from: Added to the seed of every member, to repeat the study with others; data and measures stay the same.
-        progress: Receives how far training is: of each run in this process, of all runs together with workers.
-        log: Called with a line that names the device, and one for each run that begins, is skipped or fails.
-
-    Raises:
-        StudyIncomplete: At the end, if a run failed.
-        KeyboardInterrupt: After SIGINT or SIGTERM, once everything is saved.
-
-    Example:
-        >>> run_study(lambda scale: [], "smoke", "runs/nothing", workers=0)
-        Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: `workers` must be at least 1. Got 0.
-    """
-    if workers is not None and workers < 1:
-        raise AxiswiseError(f"`workers` must be at least 1. Got {workers}.")
-    importable = _importable_name(study)
-    if importable is None and (workers or 1) > 1:
-        raise AxiswiseError(
-            f"Workers import the study by name, and {getattr(study, '__qualname__', study)!r} cannot be imported. "
-            "Define it at the top of a module, or use workers=1."
-        )
-    stop = Stop()
-    settings = {"name": name, "device": device, "precision": precision, "seeds_from": seeds_from}
-    with stop.listening(), open_study(study, scale, out, **settings) as folder:
-        everything = range(len(folder.runs))
-        threads = _threads_of_a_run(len(folder.runs), folder.device)
-        count = workers or (_workers(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
-        missing = [number for number in everything if not folder.complete(number)]
-        if missing:
-            log(f"training on {folder.device}")
-        in_workers = missing if min(count, len(missing)) > 1 else []
-        with _threads(threads):
-            for number in everything:
-                if number not in in_workers:
-                    run, watched = folder.runs[number], StoppableProgress(progress, stop)
-                    _wait_for(folder.path / run.name)
-                    folder.start(number, log)
-                    try:
-                        train_and_measure(run, folder.path / run.name, folder.device, precision, watched, retrain)
-                    except OSError as error:  # of its folder, which would have said so itself
-                        folder.fail(number, Failure.of(error))
-                    folder.finish(number, log)
-        if in_workers and importable:
-            place, environment = folder.path.resolve(), dict(os.environ)
-            job = Job(
-                importable, scale, seeds_from, place, str(folder.device), precision, retrain, threads, environment
-            )
-            _run_in_workers(folder, in_workers, job, min(count, len(in_workers)), progress, log, stop)
-    return folder.path
-
-
-def _threads_of_a_run(runs: int, device: torch.device) -> int:
+def threads_of_a_run(runs: int, device: torch.device) -> int:
     """The threads that leave every run a core when all run at once, whatever the number of workers."""
     threads = torch.get_num_threads()
     return min(threads, max(1, cores() // max(1, runs))) if device.type == "cpu" else threads
 
 
-def _workers(runs: int, device: torch.device) -> int:
+def workers_for(runs: int, device: torch.device) -> int:
     """One for each core, up to the number of runs; on a GPU one, unless the user gives another number."""
     return max(1, min(cores(), runs)) if device.type == "cpu" else 1
 
@@ -273,7 +189,7 @@ def _ensure_server() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _run_in_workers(
+def run_in_workers(
     folder: StudyFolder,
     numbers: Sequence[int],
     job: Job,
@@ -283,16 +199,9 @@ def _run_in_workers(
     stop: Stop,
 ) -> None:
     """Has every run done by a process of its own, so many at a time, until all have ended or a stop is requested."""
-    waiting, tries, reported = deque(numbers), Counter[int](), Counter[int]()
-    work = _work_of(folder, numbers) if progress else {number: {} for number in numbers}
+    waiting, tries = deque(numbers), Counter[int]()
     team: dict[int, BaseProcess] = {}
-    stopping, looked = False, 0.0
-
-    def report(number: int, done: int) -> None:
-        # A run may fall back to its last saved state, and a state is read at the moment when its members are stored.
-        if progress and done > reported[number]:
-            progress.advance(done - reported[number])
-            reported[number] = done
+    stopping = False
 
     def end(number: int, process: BaseProcess) -> None:
         run, ending = folder.runs[number], _ending(process.exitcode)
@@ -316,12 +225,11 @@ def _run_in_workers(
                     "`if __name__ == '__main__':`."
                 )
             folder.fail(number, Failure(f"Its worker process ended {ending}, {TRIES} times. {why}", (), ""))
-        report(number, sum(work[number].values()))
+        shown.end(number)
         folder.finish(number, log)
 
     stop.deferred = True
-    if progress:
-        progress.begin("training", sum(sum(own.values()) for own in work.values()))
+    shown = FolderProgress(progress, folder, numbers)
     try:
         while team or (waiting and not stop.requested):
             while waiting and len(team) < count and not stop.requested:
@@ -339,10 +247,7 @@ def _run_in_workers(
                 if process.exitcode is not None:
                     del team[number]
                     end(number, process)
-            if progress and time.monotonic() - looked > LOOK_SECONDS:
-                looked = time.monotonic()
-                for number in team:
-                    report(number, work_done(folder.path / folder.runs[number].name, work[number]))
+            shown.look(team)
     finally:
         stop.deferred = False
         for process in team.values():
@@ -352,6 +257,40 @@ def _run_in_workers(
             progress.end()
     if stop.requested:
         raise KeyboardInterrupt
+
+
+class FolderProgress:
+    """Shows how far runs are that others train, by what is in their folders.
+
+    Arguments:
+        progress: Receives it; None shows nothing.
+        folder: The study's folder.
+        numbers: The runs.
+    """
+
+    def __init__(self, progress: Progress | None, folder: StudyFolder, numbers: Sequence[int]) -> None:
+        self._progress, self._folder, self._looked, self._reported = progress, folder, 0.0, Counter[int]()
+        self._work = _work_of(folder, numbers) if progress else {number: {} for number in numbers}
+        if progress:
+            progress.begin("training", sum(sum(own.values()) for own in self._work.values()))
+
+    def look(self, numbers: Iterable[int]) -> None:
+        """Looks into the folders of some runs, if it is time."""
+        if self._progress and time.monotonic() - self._looked > LOOK_SECONDS:
+            self._looked = time.monotonic()
+            for number in numbers:
+                name = self._folder.runs[number].name
+                self._report(number, work_done(self._folder.path / name, self._work[number]))
+
+    def end(self, number: int) -> None:
+        """A run has ended."""
+        self._report(number, sum(self._work[number].values()))
+
+    def _report(self, number: int, done: int) -> None:
+        # A run may fall back to its last saved state, and a state is read at the moment when its members are stored.
+        if self._progress and done > self._reported[number]:
+            self._progress.advance(done - self._reported[number])
+            self._reported[number] = done
 
 
 def _work_of(folder: StudyFolder, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
@@ -395,10 +334,10 @@ def _work(job: Job, number: int) -> None:
         os.environ.clear()  # it is the server's
         os.environ.update(job.environment)
         torch.set_num_threads(job.threads)
-        run = with_seeds_from(_resolved(*job.study)(job.scale), job.seeds_from)[number]
+        run = with_seeds_from(resolved(*job.study)(job.scale), job.seeds_from)[number]
         folder = job.out / run.name
-        _wait_for(folder)
-        alone = replace(run, dataset=partial(_one_at_a_time, run, job.out))
+        wait_for(folder)
+        alone = replace(run, dataset=partial(one_at_a_time, run, job.out))
         watched = StoppableProgress(None, stop)
         train_and_measure(alone, folder, device_named(job.device), job.precision, watched, job.retrain)
     except KeyboardInterrupt:
@@ -411,19 +350,20 @@ def _outlive(parent: BaseProcess) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _one_at_a_time(run: Run, out: Path) -> FactorDataset:
+def one_at_a_time(run: Run, out: Path) -> FactorDataset:
+    """Makes the dataset of a run, while no other process that works in that folder does."""
     with locked(out / DATA, "", math.inf):
         return run.dataset()
 
 
-def _wait_for(folder: Path) -> None:
+def wait_for(folder: Path) -> None:
     """Waits, up to a timeout, for the worker of a killed parent: it may still be saving its state there."""
     until = time.monotonic() + TIMEOUT_SECONDS
     while is_locked(folder / LOCK) and time.monotonic() < until:
         time.sleep(POLL_SECONDS)
 
 
-def _importable_name(study: Study) -> tuple[str, str] | None:
+def importable_name(study: Study) -> tuple[str, str] | None:
     """Module and name by which another process can import the study, None if it cannot."""
     module, name = getattr(study, "__module__", None), getattr(study, "__qualname__", None)
     if not (module and name):
@@ -431,12 +371,13 @@ def _importable_name(study: Study) -> tuple[str, str] | None:
     if module == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
         return None
     try:
-        return (module, name) if _resolved(module, name) is study else None
+        return (module, name) if resolved(module, name) is study else None
     except (ImportError, AttributeError):
         return None
 
 
-def _resolved(module: str, name: str) -> Study:
+def resolved(module: str, name: str) -> Study:
+    """The study of that name in a module, which is imported."""
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -444,7 +385,8 @@ def _resolved(module: str, name: str) -> Study:
 
 
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
+def using_threads(count: int) -> Iterator[None]:
+    """Lets PyTorch compute with so many threads while it lasts."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -280,8 +280,12 @@ class RunFolder:
         if missing:
             with locked(self.path / RECORDS_LOCK, "", math.inf):
                 drop_records(self.path, known.keys())
-        self._write_plan({**planned, **{cohort.address: _layout(cohort) for cohort in fresh}})
+        self._write_plan({**planned, **{cohort.address: layout_of(cohort) for cohort in fresh}})
         return begun + fresh
+
+    def adopt(self, layout: Json) -> None:
+        """Plans one cohort as a folder of the same run on another machine does."""
+        self._write_plan({_address(layout): layout})
 
     def finish(self, cohort: Cohort, *, failed: bool = False) -> None:
         """Removes plan and state of a cohort whose members are all stored; or, of a failed one, a plan without a state.
@@ -296,7 +300,7 @@ class RunFolder:
 
     def write_state(self, cohort: Cohort, code: Code, state: Tensors) -> None:
         """Stores an unfinished cohort: its layout, state and history."""
-        about = {"format": COHORT, **_layout(cohort), **state.about, **self._shared, "code": dict(code)}
+        about = {"format": COHORT, **layout_of(cohort), **state.about, **self._shared, "code": dict(code)}
         write_tensors(cohort_file(self.path, cohort.address), state.arrays, {**about, "versions": versions()})
 
     def read_state(self, cohort: Cohort, code: Code, *, again: bool = False) -> Tensors | None:
@@ -382,8 +386,8 @@ class RunFolder:
 LAYOUT = ("members", "threads", "precision")
 
 
-def _layout(cohort: Cohort) -> Json:
-    """What a resumption repeats, as JSON."""
+def layout_of(cohort: Cohort) -> Json:
+    """What a resumption repeats, and an `adopt`ing folder on another machine, as JSON."""
     forms = [member.form for member in cohort.members]
     return dict(zip(LAYOUT, (forms, cohort.threads, cohort.precision), strict=True))
 

@@ -86,6 +86,39 @@ class OutcomeForm(TypedDict, total=False):
     failures: list[FailureForm]
 
 
+class NodeForm(TypedDict):
+    """A node of a cluster."""
+
+    node: str
+    cores: int
+    gpus: int
+
+
+class TaskForm(TypedDict):
+    """A task of a cluster: a cohort in training, or a run that is measured."""
+
+    run: str
+    what: str
+    members: int
+    node: str
+    process: int
+    device: str
+    step: int
+    rate: float
+
+
+class ClusterForm(TypedDict):
+    """``cluster.json``."""
+
+    nodes: list[NodeForm]
+    tasks: list[TaskForm]
+    waiting: int
+    received: int
+    again: int
+    bytes: int
+    unpacked: int
+
+
 class DescribedMember(TypedDict):
     """A member's description; `restore` checks what else it has."""
 

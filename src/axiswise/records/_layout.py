@@ -10,6 +10,7 @@
     arrays/NAME.safetensors       what a report draws
     outcome.json                  of a study's run: why it was skipped or failed; absent when it ends well
     study.json                    a study folder, with a run folder for each run
+    cluster.json                  of a study on a cluster: its nodes, what runs where, how fast
     report.html, figures/         a report, in either
     explorer.html                 a page in which decoders run, in either
     population/                   an attack's folder: the run folder of its members
@@ -24,14 +25,15 @@ from axiswise.errors import AxiswiseError
 
 RUN, MEMBER, COHORT, ARRAYS = "axiswise-run-2", "axiswise-member-2", "axiswise-cohort-2", "axiswise-arrays-2"
 STUDY, LEARNING, CHANGE = "axiswise-study-2", "axiswise-learning-2", "axiswise-change-2"
-OUTCOME, PLAN = "axiswise-outcome-1", "axiswise-plan-1"
+OUTCOME, PLAN, CLUSTER = "axiswise-outcome-1", "axiswise-plan-1", "axiswise-cluster-1"
 
-WITH_DIGEST = frozenset((RUN, MEMBER, COHORT, ARRAYS, STUDY, LEARNING, CHANGE, OUTCOME, PLAN))
+WITH_DIGEST = frozenset((RUN, MEMBER, COHORT, ARRAYS, STUDY, LEARNING, CHANGE, OUTCOME, PLAN, CLUSTER))
 """Formats of files that carry a digest of their contents, which is verified whenever they are read."""
 EARLIER = {name: name.replace("-2", "-1") for name in WITH_DIGEST if name.endswith("-2")}
 """The same formats of version 0.1, which had no digests."""
 
 RUN_FILE, PLAN_FILE, STUDY_FILE, OUTCOME_FILE = "run.json", "plan.json", "study.json", "outcome.json"
+CLUSTER_FILE = "cluster.json"
 REPORT_FILE, ATTACK_FILE, EXPLORER_FILE = "report.html", "attack.html", "explorer.html"
 LEARNING_FILE, CHANGE_FILE = "learning.safetensors", "change.safetensors"
 RECORDS_FILE = "records.jsonl"

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete, TrainingIncomplete
 from axiswise.evaluation import evaluate, name_of
 from axiswise.population import Failure, Precision, Progress, train
@@ -89,9 +90,9 @@ class StudyFolder:
         """Why runs were skipped or failed, as their folders say."""
         return {run.name: self.lost.get(run.name) or read_outcome(self.path / run.name) for run in self.runs}
 
-    def fail(self, number: int, failure: Failure) -> None:
+    def fail(self, number: int, *failures: Failure) -> None:
         """Notes what went wrong in a run whose process could not."""
-        name, outcome = self.runs[number].name, Outcome(failures=[failure._asdict()])
+        name, outcome = self.runs[number].name, Outcome(failures=[failure._asdict() for failure in failures])
         try:
             write_outcome(self.path / name, outcome)
         except OSError:
@@ -205,21 +206,13 @@ def train_and_measure(
     """
     failures: list[Failure] = []
     try:
-        dataset = run.dataset().to(device)
-        split = dataset.split() if run.held_out else None
-        trained_on, measured_on = (split.train, split.test) if split else (dataset, dataset)
-        validation = split.validation if split and run.validated else None
+        trained_on, measured_on, validation = data_of(run, run.dataset().to(device))
         precision = fast_precision(precision, torch.float32, device, run.members)
-        changed = changed_measures(run, folder)
-        if changed and not retrain:
-            raise AxiswiseError(
-                f"{folder} has records of measures that other code made: {'; '.join(changed)}. Choose another folder, "
-                "give changed measures another name, or measure again with retrain=True (--retrain)."
-            )
+        changed = refuse_changed_measures(run, folder, retrain)
         own = RunFolder(folder)
         if complete(run, folder) and not changed and own.tidy and own.made_by(code_of(run.members)):
             type_of_run = type_name(torch.float32, precision)
-            validated = validation_of(validation, run.every, run.stop, dataset.device)
+            validated = validation_of(validation, run.every, run.stop, device)
             form = validated.form if validated else None
             own.check(trained_on.identity, type_of_run, code_of_dataset(trained_on), form)  # refuses another
             return
@@ -243,6 +236,33 @@ def train_and_measure(
             write_outcome(folder, Outcome(failures=[failure._asdict() for failure in failures]))
         except OSError as unwritable:
             raise OSError(failures[0].reason) from unwritable
+
+
+class RunData(NamedTuple):
+    """The parts of a run's dataset; they may be the same."""
+
+    trained_on: FactorDataset
+    measured_on: FactorDataset
+    validation: FactorDataset | None
+
+
+def data_of(run: Run, dataset: FactorDataset) -> RunData:
+    """What a run trains on, measures on and validates on."""
+    if not run.held_out:
+        return RunData(dataset, dataset, None)
+    split = dataset.split()
+    return RunData(split.train, split.test, split.validation if run.validated else None)
+
+
+def refuse_changed_measures(run: Run, folder: Path, retrain: bool) -> list[str]:
+    """What changed of measures since a run was measured, which is refused unless all is made again."""
+    changed = changed_measures(run, folder)
+    if changed and not retrain:
+        raise AxiswiseError(
+            f"{folder} has records of measures that other code made: {'; '.join(changed)}. Choose another folder, "
+            "give changed measures another name, or measure again with retrain=True (--retrain)."
+        )
+    return changed
 
 
 def changed_measures(run: Run, folder: Path) -> list[str]:

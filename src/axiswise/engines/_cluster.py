@@ -1,0 +1,438 @@
+"""Studies on the nodes of a Ray cluster: cohorts are trained, and runs measured, wherever there is room.
+
+The driver, the process that runs the study, alone has its folder. It plans each run, writes the plan down, and gives
+every cohort to a task (`_node`), with the files it needs. A task sends back what is new every few seconds, one parcel
+at a time, and the driver stores it. So no disk is shared, and any process may die: a cohort goes on elsewhere from the
+last state that the driver has.
+"""
+
+import json
+import socket
+import sys
+import time
+import zlib
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+
+from axiswise.data.arrays import is_of_arrays
+from axiswise.engines._local import LOOK_SECONDS, POLL_SECONDS, FolderProgress, Stop
+from axiswise.engines._node import Files, Job, Report, Task, code_of_run, packed, work
+from axiswise.errors import AxiswiseError, DataUnavailable
+from axiswise.population import Failure, Precision, Progress
+from axiswise.population._cohort import Cohort
+from axiswise.population._folder import RunFolder, layout_of
+from axiswise.population.train import fast_precision, planned
+from axiswise.records import locked, write_bytes, write_json
+from axiswise.records._files import DIGEST, append_rows
+from axiswise.records._layout import (
+    CLUSTER,
+    CLUSTER_FILE,
+    RECORDS_FILE,
+    RECORDS_LOCK,
+    RUN_FILE,
+    cohort_file,
+    member_file,
+)
+from axiswise.records._run_state import Outcome, write_outcome
+from axiswise.studies import Run
+from axiswise.studies._folder import StudyFolder, complete, data_of, refuse_changed_measures
+
+TRIES = 2  # errors of a task before it fails
+DEATHS = 5  # processes that may die during a task, one after another and without a new state, before it fails
+QUEUED = 2  # tasks that wait for a core or a GPU, so that none idles while the driver plans
+CHUNK = 64  # members of a run in one parcel
+CONNECT_SECONDS = 5.0  # for something to answer at an address
+
+
+class Nodes(NamedTuple):
+    """What a cluster has.
+
+    Arguments:
+        nodes: Name, cores and GPUs of every node that is alive.
+    """
+
+    nodes: tuple[tuple[str, int, int], ...]
+
+    def slots(self, device: torch.device) -> int:
+        """Tasks that can run at once, if each has one core, or one GPU."""
+        return sum(node[1 if device.type == "cpu" else 2] for node in self.nodes)
+
+    @property
+    def fewest_cores(self) -> int:
+        """Cores of the smallest node: what every node can do."""
+        return max(1, min((cores for _, cores, _ in self.nodes if cores), default=1))
+
+    def __str__(self) -> str:
+        cores, gpus = (sum(node[column] for node in self.nodes) for column in (1, 2))
+        return f"{len(self.nodes)} node{'s' * (len(self.nodes) != 1)}, {cores} cores, {gpus} GPUs"
+
+
+@contextmanager
+def connected(address: str | None, cores: int) -> Iterator["Cluster"]:
+    """Connects to a Ray cluster, or starts Ray on this machine while it lasts.
+
+    Arguments:
+        address: "auto" or HOST:PORT; None starts Ray, with all GPUs.
+        cores: Cores to start it with.
+
+    Raises:
+        AxiswiseError: If Ray is not installed, nothing answers, or the cluster has another version of it.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise AxiswiseError("--engine ray needs Ray. Install it: pip install 'axiswise[ray]'.") from error
+    if address not in (None, "auto"):
+        _check_listening(address)
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    started = {"address": "local", "num_cpus": cores, "include_dashboard": False} if address is None else {}
+    try:
+        ray.init(**({"address": address} | started), **quiet)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        why = " ".join(str(error).split())
+        raise AxiswiseError(
+            f"Ray cannot be used at {address or 'this machine'}: {why} Start it there with `ray start --head`, install "
+            f"the same Ray ({ray.__version__}) and Python ({sys.version.split()[0]}) on every node, or leave out "
+            "--address to start it here."
+        ) from error
+    try:
+        yield Cluster(ray)
+    finally:
+        ray.shutdown()
+
+
+def _check_listening(address: str) -> None:
+    """Raises at once if nothing listens at an address: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise AxiswiseError(f"--address must be auto or HOST:PORT. Got {address!r}.")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise AxiswiseError(
+            f"Nothing listens at {address} ({error}). Start Ray there with `ray start --head --port {port}`, or leave "
+            "out --address to start it here."
+        ) from error
+
+
+class Cluster:
+    """A connection to Ray: the only place that calls it.
+
+    Arguments:
+        ray: Ray's module, connected.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self._ray, self.share, self.lost = ray, ray.put, (ray.exceptions.RayError, StopIteration)
+
+    def nodes(self) -> Nodes:
+        """The nodes that are alive now."""
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        found = [(_name_of_node(node["NodeManagerHostname"], node["NodeID"]), node["Resources"]) for node in alive]
+        return Nodes(tuple((name, int(has.get("CPU", 0)), int(has.get("GPU", 0))) for name, has in found))
+
+    def start(self, threads: int, device: torch.device, *arguments: Any) -> Any:
+        """Starts a task, and returns the stream of its reports."""
+        resources = {"num_cpus": threads} if device.type == "cpu" else {"num_cpus": 1, "num_gpus": 1}
+        flow = {"num_returns": "streaming", "_generator_backpressure_num_objects": 1}  # one parcel is on its way
+        return self._ray.remote(_work_on_node).options(max_retries=0, **resources, **flow).remote(*arguments)
+
+    def ready(self, streams: Sequence[Any]) -> list[Any]:
+        """The streams that have a report, or have ended; waits a moment for the first."""
+        return self._ray.wait(streams, num_returns=1, timeout=POLL_SECONDS)[0] if streams else []
+
+    def report(self, stream: Any) -> Report:
+        """The next report of a stream. It raises one of `lost` if the process is dead, or its node."""
+        return self._ray.get(next(stream))
+
+
+def _work_on_node(*arguments: Any) -> Iterator[Report]:
+    import ray
+
+    yield from work(_name_of_node(socket.gethostname(), ray.get_runtime_context().get_node_id()), *arguments)
+
+
+def _name_of_node(host: str, identity: str) -> str:
+    """What a node is called: several may share a host."""
+    return f"{host}/{identity[:6]}"
+
+
+@dataclass
+class OpenRun:
+    """A run whose cohorts are being trained.
+
+    Arguments:
+        number: Its number in the study.
+        run: The run.
+        folder: Its folder, which is locked.
+        lock: Ends the lock.
+        code: The own code of members and measures.
+        precision: What products are computed in on CUDA.
+        parcels: What every task receives: the dataset, if only the driver has it, and ``run.json``.
+        measured: Whether everything was measured before, and by the present code.
+        left: Cohorts that have not ended.
+        failures: What went wrong.
+    """
+
+    number: int
+    run: Run
+    folder: RunFolder
+    lock: ExitStack
+    code: dict[str, str]
+    precision: Precision | None
+    parcels: tuple[Any, Any]
+    measured: bool
+    left: int
+    failures: list[Failure] = field(default_factory=list)
+
+
+@dataclass
+class Running:
+    """A task on its way.
+
+    Arguments:
+        own: Its run.
+        cohort: What it trains; None measures the run.
+        began: When it began, by the clock of `time.monotonic`.
+        report: What it sent last.
+        first: Steps that were taken when it began.
+    """
+
+    own: OpenRun
+    cohort: Cohort | None
+    began: float = field(default_factory=time.monotonic)
+    report: Report | None = None
+    first: int | None = None
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What identifies the task, whichever process does it."""
+        return self.own.number, self.cohort.address if self.cohort else ""
+
+
+def run_on_cluster(
+    cluster: Cluster,
+    folder: StudyFolder,
+    numbers: Sequence[int],
+    job: Job,
+    precision: Precision | None,
+    retrain: bool,
+    progress: Progress | None,
+    log: Callable[[str], None],
+    stop: Stop,
+) -> None:
+    """Has every cohort of some runs trained by a task, and every run measured by one, until all have ended.
+
+    A signal ends the work at once: of cohorts on their way, the last state that was sent is stored.
+    """
+    unopened, waiting, team = deque(numbers), deque[tuple[OpenRun, Cohort | None]](), dict[Any, Running]()
+    errors, deaths, totals = Counter[tuple[int, str]](), Counter[tuple[int, str]](), Counter[str]()
+    nodes, looked = cluster.nodes(), 0.0
+    stack = ExitStack()
+
+    def fill() -> None:
+        while len(team) < max(1, nodes.slots(folder.device)) + QUEUED and (waiting or unopened):
+            if not waiting:
+                own, cohorts = _open(cluster, folder, unopened.popleft(), job, precision, retrain, stack, log)
+                if own is not None:
+                    waiting.extend((own, cohort) for cohort in cohorts)
+                    if not cohorts:
+                        measure(own)
+                continue
+            own, cohort = waiting.popleft()
+            team[_start(cluster, own, cohort, job, folder.device, nodes)] = Running(own, cohort)
+
+    def measure(own: OpenRun) -> None:
+        stored = [member.address for member in own.run.members if own.folder.holds(member.address)]
+        if stored and not (own.measured and complete(own.run, own.folder.path)):
+            waiting.appendleft((own, None))
+        else:
+            close(own)
+
+    def close(own: OpenRun) -> None:
+        own.folder.plan([], folder.device, own.precision)  # which drops the cohorts whose members are stored
+        own.lock.close()
+        if own.failures:
+            folder.fail(own.number, *own.failures)
+        shown.end(own.number)
+        folder.finish(own.number, log)
+
+    def end(task: Running, failures: Sequence[Failure] = ()) -> None:
+        own, cohort = task.own, task.cohort
+        own.failures += failures
+        if cohort is None:
+            close(own)
+            return
+        if failures:
+            own.folder.finish(cohort, failed=True)
+        else:
+            cohort_file(own.folder.path, cohort.address).unlink(missing_ok=True)
+        own.left -= 1
+        if not own.left:
+            measure(own)
+
+    def retry(task: Running, tries: Counter[tuple[int, str]], most: int, failures: Sequence[Failure]) -> None:
+        tries[task.key] += 1
+        if tries[task.key] >= most:
+            end(task, failures)
+        else:
+            log(f"{task.own.run.name}: {failures[0].reason} It is tried again.")
+            waiting.appendleft((task.own, task.cohort))
+
+    def receive(stream: Any, task: Running) -> None:
+        where = f"node {task.report.node}" if task.report else "a node"
+        try:
+            task.report = report = cluster.report(stream)
+        except cluster.lost as error:
+            del team[stream]
+            members = task.cohort.members if task.cohort else ()
+            reason = f"A process on {where} ended ({_why(error)})."
+            retry(task, deaths, DEATHS, [Failure(reason, tuple(member.address for member in members), "")])
+            return
+        if report.files:
+            deaths[task.key] = 0
+            _store(task.own.folder, report.files, totals)
+        task.first = report.step if task.first is None and report.step else task.first
+        if report.ended:
+            del team[stream]
+            if report.failures:
+                named = [each._replace(reason=f"On node {report.node}: {each.reason}") for each in report.failures]
+                retry(task, errors, TRIES, named)
+            else:
+                end(task)
+
+    stop.deferred = True
+    shown = FolderProgress(progress, folder, numbers)
+    log(f"cluster of {nodes}")
+    try:
+        with stack:
+            while (team or waiting or unopened) and not stop.requested:
+                fill()
+                for stream in cluster.ready(list(team)):
+                    receive(stream, team[stream])
+                shown.look({task.own.number for task in team.values()})
+                if time.monotonic() - looked > LOOK_SECONDS:
+                    looked, before, nodes = time.monotonic(), nodes, cluster.nodes()
+                    if nodes != before:
+                        log(f"cluster of {nodes}")
+                    _write_status(folder, nodes, team.values(), len(waiting), totals)
+    except OSError as error:
+        raise AxiswiseError(
+            f"{folder.path} cannot be written ({error.strerror or error}). Make room there, and start the same command "
+            "again: what is stored is not trained again."
+        ) from error
+    finally:
+        stop.deferred = False
+        if progress:
+            progress.end()
+    _write_status(folder, nodes, (), 0, totals)
+    if stop.requested:
+        raise KeyboardInterrupt
+
+
+def _open(
+    cluster: Cluster,
+    folder: StudyFolder,
+    number: int,
+    job: Job,
+    precision: Precision | None,
+    retrain: bool,
+    stack: ExitStack,
+    log: Callable[[str], None],
+) -> tuple[OpenRun | None, list[Cohort]]:
+    """Plans a run and writes the plan down; None if it was skipped or failed, as its folder says."""
+    run = folder.runs[number]
+    place, lock = folder.path / run.name, ExitStack()
+    folder.start(number, log)
+    try:
+        dataset = run.dataset()
+        data = data_of(run, dataset)
+        precision = fast_precision(precision, torch.float32, folder.device, run.members)
+        changed = refuse_changed_measures(run, place, retrain)
+        steered = {"validation": data.validation, "every": run.every, "stop": run.stop}
+        options = {"device": folder.device, "precision": precision, "retrain": retrain, **steered}
+        cohorts = lock.enter_context(planned(run.members, data.trained_on, place, **options))
+    except DataUnavailable as reason:
+        write_outcome(place, Outcome(skipped=str(reason)))
+    except OSError:
+        raise
+    except (Exception, SystemExit) as error:  # of datasets and members, which may be anybody's
+        folder.fail(number, Failure.of(error))
+    else:
+        stack.enter_context(lock)
+        whole = cluster.share(dataset) if is_of_arrays(dataset) else None
+        parcels = (whole, cluster.share(packed(place, [place / RUN_FILE])))
+        code = code_of_run(run)
+        return OpenRun(
+            number, run, RunFolder(place), lock, code, precision, parcels, not changed, len(cohorts)
+        ), cohorts
+    lock.close()
+    folder.finish(number, log)
+    return None, []
+
+
+def _start(cluster: Cluster, own: OpenRun, cohort: Cohort | None, job: Job, device: torch.device, nodes: Nodes) -> Any:
+    """Starts a task with the files that it needs: those of the members that are stored, and of the cohort's state."""
+    place, members = own.folder.path, cohort.members if cohort else own.run.members
+    stored = [member.address for member in members if own.folder.holds(member.address)]
+    asked = {member.address for member in own.run.members}
+    wanted = tuple(member.address for member in members if member.address in asked) if cohort else tuple(stored)
+    task = Task(own.number, wanted, layout_of(cohort) if cohort else None, own.precision, own.code)
+    files = [member_file(place, address) for address in stored]
+    files += [cohort_file(place, cohort.address)] if cohort else []
+    chunks = [packed(place, files[start : start + CHUNK]) for start in range(0, len(files), CHUNK)]
+    threads = min(cohort.threads if cohort else job.threads, nodes.fewest_cores)
+    parcels = [cluster.share(chunk) for chunk in chunks if chunk]
+    return cluster.start(threads, device, job, task, *own.parcels, *parcels)
+
+
+def _store(folder: RunFolder, files: Files, totals: Counter[str]) -> None:
+    """Writes what a task sent into the run's folder: files as they are, rows after those that are there."""
+    for name, contents in files.items():
+        path, whole = folder.path / name, zlib.decompress(contents)
+        totals.update(bytes=len(contents), unpacked=len(whole))
+        if name == RECORDS_FILE:
+            rows = [{key: own for key, own in json.loads(line).items() if key != DIGEST} for line in whole.splitlines()]
+            with locked(folder.path / RECORDS_LOCK, "", float("inf")):
+                append_rows(path, rows)
+            continue
+        if path.parent == member_file(folder.path, "").parent:
+            totals.update(received=1, again=int(path.exists()))
+            if path.exists():
+                continue
+        write_bytes(path, whole)
+
+
+def _why(error: BaseException) -> str:
+    """Why Ray lost a process, in one sentence."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")[:200]
+
+
+def _write_status(folder: StudyFolder, nodes: Nodes, team: Any, waiting: int, totals: Counter[str]) -> None:
+    """Writes ``cluster.json``: what `axiswise status` shows of nodes and tasks."""
+    tasks = []
+    for task in team:
+        if report := task.report:
+            members = len(task.cohort.members) if task.cohort else len(task.own.run.members)
+            steps = members * (report.step - (task.first or 0))
+            tasks.append(
+                {
+                    "run": task.own.run.name,
+                    "what": "training" if task.cohort else "measuring",
+                    "members": members,
+                    "node": report.node,
+                    "process": report.process,
+                    "device": str(folder.device),
+                    "step": report.step,
+                    "rate": round(steps / max(1e-9, time.monotonic() - task.began), 1),
+                }
+            )
+    known = [dict(zip(("node", "cores", "gpus"), node, strict=True)) for node in nodes.nodes]
+    counts = {name: totals[name] for name in ("received", "again", "bytes", "unpacked")}
+    about = {"format": CLUSTER, "nodes": known, "tasks": tasks, "waiting": waiting, **counts}
+    write_json(folder.path / CLUSTER_FILE, about)

@@ -1,0 +1,239 @@
+"""One task on a node of a cluster: a cohort is trained, or a run measured, in a temporary folder of the node.
+
+The task receives the files that it needs of the run folder, and does with them what the local engine does in that
+folder itself. Every few seconds it sends the files that are new. Nothing here knows Ray.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from axiswise.data import FactorDataset
+from axiswise.engines._local import one_at_a_time, resolved
+from axiswise.errors import AxiswiseError, DataUnavailable, TrainingIncomplete
+from axiswise.evaluation import evaluate
+from axiswise.population import Failure, Precision, train
+from axiswise.population._device import device_named
+from axiswise.population._folder import RunFolder
+from axiswise.records import versions
+from axiswise.records._files import Json, read_about
+from axiswise.records._fingerprint import differences, fingerprint
+from axiswise.records._layout import COHORT, RECORDS_FILE, arrays_file, cohort_file, matching, member_file
+from axiswise.studies import Run, Scale
+from axiswise.studies._discovery import describe_error
+from axiswise.studies._folder import data_of
+from axiswise.studies.study import with_seeds_from
+
+SEND_SECONDS = 5.0  # between two looks for new files
+SENDING_SHARE = 0.05  # of the time, at most, is spent on sending states
+HOME = Path(tempfile.gettempdir()) / "axiswise-node"
+FASTEST = 1  # level of compression: weights gain little by more
+
+Files = Mapping[str, bytes]
+"""Compressed contents of files, by their path within a run folder."""
+
+
+class Job(NamedTuple):
+    """What every task of a study receives.
+
+    Arguments:
+        study: Module and qualified name of the study's function.
+        scale: Its scale.
+        seeds_from: Added to the seed of every member.
+        device: Where to train.
+        threads: Threads that PyTorch computes with, unless the plan of a cohort says otherwise.
+        path: Where the driver finds modules.
+        versions: What the driver computes with.
+    """
+
+    study: tuple[str, str]
+    scale: Scale
+    seeds_from: int
+    device: str
+    threads: int
+    path: tuple[str, ...]
+    versions: dict[str, str]
+
+
+class Task(NamedTuple):
+    """A part of a run.
+
+    Arguments:
+        run: The number of the run in its study.
+        members: Addresses of the members to train or measure.
+        cohort: The cohort to train, as the plan has it; None measures the members, which are all stored.
+        precision: What products are computed in on CUDA.
+        code: The own code of the run's members and measures, as the driver has it.
+    """
+
+    run: int
+    members: tuple[str, ...]
+    cohort: Json | None
+    precision: Precision | None
+    code: dict[str, str]
+
+
+class Report(NamedTuple):
+    """What a task sends.
+
+    Arguments:
+        node: Where it runs.
+        process: The number of its process.
+        step: Steps that the newest state has taken.
+        files: What is new in its folder.
+        ended: Whether this is all.
+        failures: What went wrong, if it ended so.
+    """
+
+    node: str
+    process: int
+    step: int = 0
+    files: Files | None = None
+    ended: bool = False
+    failures: tuple[Failure, ...] = ()
+
+
+def packed(folder: Path, paths: Iterable[Path]) -> dict[str, bytes]:
+    """The files of a run folder, compressed; those that are gone are left out."""
+    found = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            found[path.relative_to(folder).as_posix()] = zlib.compress(path.read_bytes(), FASTEST)
+    return found
+
+
+def work(node: str, job: Job, task: Task, dataset: FactorDataset | None, *parcels: Files) -> Iterator[Report]:
+    """Does a task, and reports how far it is, what is new, and how it ended. What it raises is a failure of the task.
+
+    Arguments:
+        node: The name of this node.
+        job: The study.
+        task: The part of it.
+        dataset: The run's dataset, if it is made of arrays that only the driver has; None has it made here.
+        parcels: The files of the run folder that the task needs.
+    """
+    with _temporary_folder() as folder:
+        for name, contents in (file for parcel in parcels for file in parcel.items()):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(zlib.decompress(contents))
+        sent, report = {path: _stamp(path) for path in _results(folder)}, Report(node, os.getpid())
+        yield report
+        # Training has a thread of its own, so that it never waits for the network.
+        with ThreadPoolExecutor(1) as thread:
+            training, pause = thread.submit(_do, job, task, dataset, folder), SEND_SECONDS
+            while wait([training], pause).not_done:
+                began = time.monotonic()
+                if files := _news(folder, sent):
+                    report = report._replace(step=_step(folder, report.step), files=files)
+                    yield report
+                pause = max(SEND_SECONDS, (time.monotonic() - began) / SENDING_SHARE)
+            error = training.exception()
+        failures = error.failures if isinstance(error, TrainingIncomplete) else (Failure.of(error),) if error else ()
+        yield report._replace(files=_news(folder, sent), ended=True, failures=failures)
+
+
+def _do(job: Job, task: Task, dataset: FactorDataset | None, folder: Path) -> None:
+    """Trains a cohort, or measures a run, as `train_and_measure` does on the driver's machine."""
+    torch.set_num_threads(job.threads)  # Ray sets its own number, by an environment variable
+    if unlike := differences(job.versions, versions()):
+        raise AxiswiseError(f"This node has other versions than the driver: {'; '.join(unlike)}. Install the same.")
+    run, device = _run(job.study, job.scale, job.seeds_from, task.run, job.path), device_named(job.device)
+    own = RunFolder(folder)
+    if task.cohort is not None:
+        own.adopt(task.cohort)
+    if changed := differences(task.code, code_of_run(run)):
+        raise AxiswiseError(
+            f"This node has other code of the study than the driver: {'; '.join(changed)}. Copy the driver's there."
+        )
+    if dataset is None:
+        dataset = _dataset(job.study, job.scale, job.seeds_from, task.run, job.path)
+    data, wanted = data_of(run, dataset.to(device)), set(task.members)
+    steered = {"validation": data.validation, "every": run.every, "stop": run.stop, "precision": task.precision}
+    members = [member for member in run.members if member.address in wanted]
+    population = train(members, data.trained_on, out=folder, device=device, progress=None, **steered)
+    if task.cohort is None:
+        evaluate(population, data.measured_on, run.measures, out=folder, device=device)
+
+
+def code_of_run(run: Run) -> dict[str, str]:
+    """The own code of a run's members and measures."""
+    parts = {part for member in run.members for part in (member.model, member.objective, member.optimizer)}
+    return {name: own for part in (*parts, *run.measures) for name, own in fingerprint(part).items()}
+
+
+@lru_cache(1)
+def _run(study: tuple[str, str], scale: Scale, seeds_from: int, number: int, path: tuple[str, ...]) -> Run:
+    """A run of a study, which is imported."""
+    sys.path += [folder for folder in path if folder not in sys.path and Path(folder).exists()]
+    try:
+        found = resolved(*study)
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        raise AxiswiseError(
+            f"Study {':'.join(study)} cannot be imported here: {describe_error(error)}. Install its package on every "
+            "node, or copy its file there and put its folder on the PYTHONPATH of `ray start`."
+        ) from error
+    return with_seeds_from(found(scale), seeds_from)[number]
+
+
+@lru_cache(1)
+def _dataset(*run: Any) -> FactorDataset:
+    """The dataset of a run, which the tasks of one process share; the arguments are those of `_run`."""
+    try:
+        return one_at_a_time(_run(*run), HOME)
+    except DataUnavailable as error:
+        raise AxiswiseError(
+            f"{error} This node cannot have the dataset: set AXISWISE_DATA where its `ray start` is called, copy the "
+            "files there, or leave the node out."
+        ) from error
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder for one task. Those of processes that were killed are removed, too."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    for left in HOME.glob("*-*"):
+        if not Path(f"/proc/{left.name.partition('-')[0]}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-", dir=HOME, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _results(folder: Path) -> list[Path]:
+    """What a task makes, in the order in which it is to be stored: a state may name members that have ended."""
+    rows = folder / RECORDS_FILE
+    files = [path for file in (member_file, arrays_file, cohort_file) for path in matching(file(folder, "*"))]
+    return [*files, *([rows] if rows.exists() else [])]
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    about = path.stat()
+    return about.st_mtime_ns, about.st_ino
+
+
+def _news(folder: Path, sent: dict[Path, tuple[int, int]]) -> dict[str, bytes]:
+    """The files that were not sent yet, which they now are."""
+    fresh = {}
+    for path in _results(folder):
+        with suppress(FileNotFoundError):  # the state of a cohort that has ended meanwhile
+            if sent.get(path) != (stamp := _stamp(path)):
+                fresh[path] = stamp
+    sent |= fresh
+    return packed(folder, fresh)
+
+
+def _step(folder: Path, before: int) -> int:
+    """Steps that the cohort in the folder has taken, by its newest state."""
+    with suppress(AxiswiseError, FileNotFoundError):
+        return max([before, *(read_about(path, COHORT)["step"] for path in matching(cohort_file(folder, "*")))])
+    return before

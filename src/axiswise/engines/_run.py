@@ -1,0 +1,133 @@
+"""`run_study`: the runs of a study, on this machine or on a cluster."""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Literal, get_args
+
+from axiswise.engines._cluster import connected, run_on_cluster
+from axiswise.engines._local import (
+    Job,
+    Stop,
+    StoppableProgress,
+    cores,
+    importable_name,
+    run_in_workers,
+    threads_of_a_run,
+    using_threads,
+    wait_for,
+    workers_for,
+)
+from axiswise.engines._node import Job as ClusterJob
+from axiswise.errors import AxiswiseError
+from axiswise.population import Failure, Precision, Progress
+from axiswise.records import versions
+from axiswise.studies import Scale, Study
+from axiswise.studies._folder import open_study, train_and_measure
+
+Engine = Literal["local", "ray"]
+
+
+def run_study(
+    study: Study,
+    scale: Scale,
+    out: str | Path,
+    *,
+    name: str | None = None,
+    device: str | None = None,
+    precision: Precision | None = None,
+    workers: int | None = None,
+    retrain: bool = False,
+    seeds_from: int = 0,
+    engine: Engine = "local",
+    address: str | None = None,
+    progress: Progress | None = None,
+    log: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Trains and measures every run of a study into a folder, several runs at a time; the same call resumes.
+
+    Results are bit-equal for any number of workers. A cohort that fails stops neither the others of its run nor the
+    other runs. SIGINT and SIGTERM end the work after the current block of steps and save its state; a second one
+    ends it at once. A process that is killed loses a few seconds. Workers import the study's module, so a script
+    that calls this must do so under ``if __name__ == "__main__":``.
+
+    Arguments:
+        study: The study, a function at the top of a module; workers import it.
+        scale: "smoke", "default" or "paper": seconds, to see that it runs; this machine; or the published setting.
+        out: The study's folder.
+        name: The study's name on the command line; its function's name if None.
+        device: Where to train: "cpu", "cuda", …. None is where the folder was begun, else the best there is.
+        precision: What products are computed in on CUDA, as for `train`.
+        workers: Number of processes. 1 works in this process alone. None is one for each core, up to the number of
+            runs; but 1 on a GPU, and for "smoke", which ends before another process has started.
+        retrain: Whether to train and measure again what is damaged, or was made by other code than the study's present
+            one. Without it, a run with such results fails.
+        seeds_from: Added to the seed of every member, to repeat the study with others; data and measures stay the same.
+        engine: "local" is this machine. "ray" gives cohorts to the nodes of a Ray cluster: their results come back into
+            `out`, which no node but this one needs to see. Whatever dies, its cohort goes on elsewhere.
+        address: Where the cluster is, "auto" or "HOST:PORT", for "ray" alone. None starts Ray on this machine.
+        progress: Receives how far training is: of each run in this process, of all runs together with workers.
+        log: Called with a line that names the device, and one for each run that begins, is skipped or fails.
+
+    Raises:
+        StudyIncomplete: At the end, if a run failed.
+        KeyboardInterrupt: After SIGINT or SIGTERM, once everything is saved.
+
+    Example:
+        >>> run_study(lambda scale: [], "smoke", "runs/nothing", workers=0)
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `workers` must be at least 1. Got 0.
+    """
+    if workers is not None and workers < 1:
+        raise AxiswiseError(f"`workers` must be at least 1. Got {workers}.")
+    if engine not in get_args(Engine):
+        raise AxiswiseError(f"`engine` must be one of {', '.join(get_args(Engine))}. Got {engine!r}.")
+    if engine == "local" and address is not None:
+        raise AxiswiseError(f"`address` is that of a Ray cluster. Got {address!r} with engine='local': use 'ray'.")
+    if engine == "ray" and workers is not None:
+        raise AxiswiseError(f"`workers` are those of this machine. Got {workers} with engine='ray': leave it out.")
+    importable = importable_name(study)
+    if importable is None and (engine == "ray" or (workers or 1) > 1):
+        raise AxiswiseError(
+            f"Workers import the study by name, and {getattr(study, '__qualname__', study)!r} cannot be imported. "
+            "Define it at the top of a module, or use workers=1."
+        )
+    stop = Stop()
+    settings = {"name": name, "device": device, "precision": precision, "seeds_from": seeds_from}
+    # Ray handles signals, too, unless what handles them here is set after it.
+    connection = connected(address, cores()) if engine == "ray" else nullcontext()
+    with connection as cluster, stop.listening(), open_study(study, scale, out, **settings) as folder:
+        everything = range(len(folder.runs))
+        threads = threads_of_a_run(len(folder.runs), folder.device)
+        count = workers or (workers_for(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
+        missing = [number for number in everything if not folder.complete(number)]
+        if missing:
+            log(f"training on {folder.device}")
+        if cluster:
+            elsewhere = list(everything) if retrain else missing
+            threads = min(threads, cluster.nodes().fewest_cores)
+        else:
+            elsewhere = missing if min(count, len(missing)) > 1 else []
+        with using_threads(threads):
+            for number in everything:
+                if number not in elsewhere:
+                    run, watched = folder.runs[number], StoppableProgress(progress, stop)
+                    wait_for(folder.path / run.name)
+                    folder.start(number, log)
+                    try:
+                        train_and_measure(run, folder.path / run.name, folder.device, precision, watched, retrain)
+                    except OSError as error:  # of its folder, which would have said so itself
+                        folder.fail(number, Failure.of(error))
+                    folder.finish(number, log)
+            if elsewhere and importable and cluster:
+                shared = (importable, scale, seeds_from, str(folder.device), threads, tuple(sys.path), versions())
+                run_on_cluster(cluster, folder, elsewhere, ClusterJob(*shared), precision, retrain, progress, log, stop)
+        if elsewhere and importable and not cluster:
+            place, environment = folder.path.resolve(), dict(os.environ)
+            job = Job(
+                importable, scale, seeds_from, place, str(folder.device), precision, retrain, threads, environment
+            )
+            run_in_workers(folder, elsewhere, job, min(count, len(elsewhere)), progress, log, stop)
+    return folder.path

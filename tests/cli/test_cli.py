@@ -72,7 +72,10 @@ def test_the_command_line_is_frozen():
         "export": ["--member", "--out", "--own", "--to", "folder"],
         "list": ["--force", "--json"],
         "report": ["folder"],
-        "run": ["--device", "--out", "--precision", "--retrain", "--scale", "--seeds-from", "--workers", "study"],
+        "run": [
+            *("--address", "--device", "--engine", "--out", "--precision", "--retrain", "--scale", "--seeds-from"),
+            *("--workers", "study"),
+        ],
         "score": [
             *(
                 "--agreement",
@@ -104,6 +107,9 @@ def test_the_command_line_is_frozen():
         (["run", "quickstart", "--device", "abacus"], "`device` must name a device of this machine (cpu"),
         (["run", "quickstart", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
         (["run", "quickstart", "--workers", "0"], "--workers must be at least 1. Got 0."),
+        (["run", "quickstart", "--engine", "rai"], "--engine must be local or ray. Got 'rai'."),
+        (["run", "quickstart", "--address", "auto"], "--address is that of a Ray cluster. Got 'auto' without --engine"),
+        (["run", "quickstart", "--engine", "ray", "--workers", "2"], "--workers are those of --engine local. Got 2"),
         (["verify", "sika"], "Expected ids of claims, or of papers (sikka.terms, "),
         (["verify", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
         (["verify", "sikka", "--publish", "x"], "--publish keeps the verdicts of all claims together. Got sikka."),

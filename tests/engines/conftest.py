@@ -76,6 +76,11 @@ def leaving(scale):
     return [*runs, Run("good/short", square, members(30), [mig])]
 
 
+def brief(scale):
+    """Two runs of less than a second."""
+    return [Run(f"brief/{ratio}", partial(square, ratio=ratio), members(300), [mig]) for ratio in (1.5, 2.0)]
+
+
 def long(scale):
     """Two runs of some seconds."""
     return [Run(f"long/{ratio}", partial(square, ratio=ratio), members(2000), [mig]) for ratio in (1.5, 2.0)]

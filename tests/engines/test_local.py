@@ -431,9 +431,9 @@ def test_threads_follow_from_study_and_machine(monkeypatch):
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     monkeypatch.setattr(local, "cores", lambda: 8)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
-    assert [local._threads_of_a_run(runs, cpu) for runs in (0, 1, 3, 8, 50)] == [8, 8, 2, 1, 1]
-    assert [local._workers(runs, cpu) for runs in (0, 1, 3, 8, 50)] == [1, 1, 3, 8, 8]
-    assert (local._threads_of_a_run(50, gpu), local._workers(50, gpu)) == (8, 1)
+    assert [local.threads_of_a_run(runs, cpu) for runs in (0, 1, 3, 8, 50)] == [8, 8, 2, 1, 1]
+    assert [local.workers_for(runs, cpu) for runs in (0, 1, 3, 8, 50)] == [1, 1, 3, 8, 8]
+    assert (local.threads_of_a_run(50, gpu), local.workers_for(50, gpu)) == (8, 1)
 
 
 def test_what_workers_cannot_import_is_refused_and_otherwise_run_here(studies, tmp_path):

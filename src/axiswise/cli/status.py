@@ -58,11 +58,46 @@ def status(
     check_output(json_file, force=force)
     about = read_study_header(folder)
     title, runs, resume = _study(folder, about) if about else _lone_run(folder)
-    for line in [title, *_table(runs, time.time()), *([f"resume: {resume}"] if resume else [])]:
+    cluster = _cluster(folder)
+    for line in [title, *_table(runs, time.time()), *_nodes(cluster), *([f"resume: {resume}"] if resume else [])]:
         typer.echo(line)
     if json_file:
         states = [asdict(run) for run in runs]
-        write_json(json_file, {"format": FORMAT, "folder": str(folder), "resume": resume, "runs": states})
+        found = {"format": FORMAT, "folder": str(folder), "resume": resume, "runs": states}
+        write_json(json_file, found | ({"cluster": cluster} if cluster else {}))
+
+
+def _cluster(folder: Path) -> dict[str, Any]:
+    """The nodes and tasks of a study that a cluster works on now; empty of any other folder."""
+    from axiswise.records import is_locked, read_json
+    from axiswise.records._forms import ClusterForm
+    from axiswise.records._layout import CLUSTER, CLUSTER_FILE, LOCK
+
+    path = folder / CLUSTER_FILE
+    return read_json(path, CLUSTER, ClusterForm) if path.is_file() and is_locked(folder / LOCK) else {}
+
+
+def _nodes(cluster: Mapping[str, Any]) -> list[str]:
+    """A line for each node of a cluster, and beneath it what runs there.
+
+    Example:
+        >>> task = {"run": "linear/beta", "what": "training", "members": 64, "node": "a/1", "process": 7}
+        >>> task |= {"device": "cpu", "step": 3400, "rate": 1234.5}
+        >>> for line in _nodes({"nodes": [{"node": "a/1", "cores": 8, "gpus": 0}], "tasks": [task], "waiting": 3}):
+        ...     print(line)
+        node a/1: 8 cores, 0 GPUs
+            training linear/beta: 64 members at step 3,400, 1,234 steps a second, on cpu, process 7
+        3 tasks wait
+    """
+    lines = []
+    for node in cluster.get("nodes", ()):
+        lines.append(f"node {node['node']}: {node['cores']} cores, {node['gpus']} GPUs")
+        for task in cluster["tasks"]:
+            if task["node"] == node["node"]:
+                pace = f" at step {task['step']:,}, {task['rate']:,.0f} steps a second" if task["step"] else ""
+                where = f"on {task['device']}, process {task['process']}"
+                lines.append(f"    {task['what']} {task['run']}: {task['members']} members{pace}, {where}")
+    return lines + ([f"{cluster['waiting']} tasks wait"] if cluster.get("waiting") else [])
 
 
 def _study(folder: Path, about: Mapping[str, Any]) -> tuple[str, list[RunStatus], str | None]:

@@ -1,0 +1,247 @@
+"""The driver of a cluster and its tasks, in one process and without Ray: what is sent, tried again, and said.
+
+``tests/kills/test_cluster.py`` has the same on a real cluster.
+"""
+
+import builtins
+import errno
+import json
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+from axiswise.engines import _cluster, _node, _run, run_study
+from axiswise.engines._cluster import Cluster, Nodes, connected
+from axiswise.errors import AxiswiseError, StudyIncomplete
+
+from .conftest import rows, weights
+
+
+class Lost(Exception):
+    """A process of a node has died."""
+
+
+class OneProcess(Cluster):
+    """Does tasks here, each when its next report is asked for; processes may die instead of some report."""
+
+    lost = (Lost, StopIteration)
+
+    def __init__(self, dies=lambda task, attempt, number: False):
+        self._dies, self.started, self.parcels = dies, [], []
+
+    def share(self, value):
+        return value
+
+    def nodes(self):
+        return Nodes((("here", 2, 0),))
+
+    def start(self, threads, device, *arguments):
+        task = arguments[1]
+        attempt = sum(other == task for other in self.started)
+        self.started.append(task)
+        self.parcels += arguments[3:]
+        return self._reports(task, attempt, arguments)
+
+    def _reports(self, task, attempt, arguments):
+        for number, report in enumerate(_node.work("here", *arguments)):
+            if self._dies(task, attempt, number):
+                raise Lost("The worker died unexpectedly. Its log says more.\n  worker 17")
+            yield report
+
+    def ready(self, streams):
+        return streams[:1]
+
+    def report(self, stream):
+        return next(stream)
+
+
+@pytest.fixture
+def on_cluster(monkeypatch, tmp_path):
+    """Runs a study as on a cluster, some of whose processes die."""
+    monkeypatch.setattr(_node, "HOME", tmp_path / "node")
+    monkeypatch.setattr(_node, "SEND_SECONDS", 0.05)
+
+    def run(study, out, *dies, **settings):
+        cluster = OneProcess(*dies)
+
+        @contextmanager
+        def fake(address, cores):
+            yield cluster
+
+        monkeypatch.setattr(_run, "connected", fake)
+        try:
+            run_study(study, "default", out, engine="ray", **settings)
+        finally:
+            _node._run.cache_clear()
+            _node._dataset.cache_clear()
+        return cluster
+
+    return run
+
+
+def test_a_cluster_gives_the_bits_of_the_local_engine_and_one_bad_cohort_stops_nothing(studies, tmp_path, on_cluster):
+    local, remote, lines = tmp_path / "local", tmp_path / "remote", []
+    with pytest.raises(StudyIncomplete):
+        run_study(studies.mixed, "default", local, workers=1)
+    failed = r"1 of 4 runs failed; .*\n  bad/cohort: On node here: RuntimeError: this decoder is broken.* \(2 members\)"
+    with pytest.raises(StudyIncomplete, match=failed):
+        on_cluster(studies.mixed, remote, log=lines.append)
+    assert weights(remote) == weights(local)
+    assert rows(remote) == rows(local)
+    assert (remote / "good/short/run.json").read_bytes() == (local / "good/short/run.json").read_bytes()
+    about = json.loads((remote / "study.json").read_text())
+    assert about["skipped"] == {"bad/data": "no such file anywhere"}
+    assert any("this decoder is broken" in line and line.endswith("It is tried again.") for line in lines)
+    status = json.loads((remote / "cluster.json").read_text())
+    assert (status["received"], status["again"], status["tasks"]) == (6, 0, [])
+
+    Path(os.environ["MENDED"]).touch()
+    cluster = on_cluster(studies.mixed, remote)
+    assert [len(task.members) for task in cluster.started] == [2, 4]  # the bad cohort, and all of its run measured
+    assert len(rows(remote)) == 4 + 2 + 2
+    assert not list(remote.rglob("plan.json"))
+    assert list((tmp_path / "node").glob("*-*")) == []
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_a_task_whose_process_dies_goes_on_from_the_state_that_was_sent(studies, tmp_path, on_cluster):
+    whole, broken, lines = tmp_path / "whole", tmp_path / "broken", []
+    run_study(studies.brief, "default", whole, workers=1)
+    cluster = on_cluster(
+        studies.brief, broken, lambda task, attempt, number: attempt < 2 and number == 2, log=lines.append
+    )
+    assert any(name.startswith("cohorts/") for parcel in cluster.parcels for name in parcel)
+    told = "brief/1.5: A process on node here ended (The worker died unexpectedly. Its log says more)."
+    assert f"{told} It is tried again." in lines
+    assert weights(broken) == weights(whole)
+    assert rows(broken) == rows(whole)
+
+
+def test_a_task_whose_processes_always_die_fails_alone(studies, tmp_path, on_cluster):
+    reason = r"A process on node here ended \(The worker died unexpectedly\. Its log says more\)\. \(2 members\)"
+    with pytest.raises(StudyIncomplete, match=rf"1 of 2 runs failed; .*\n  brief/1.5: {reason}$"):
+        on_cluster(studies.brief, tmp_path / "out", lambda task, attempt, number: task.run == 0 and number == 1)
+    assert {run for run, _, _ in rows(tmp_path / "out")} == {"brief/2.0"}
+
+
+def test_a_full_disk_ends_the_study_in_one_line_and_it_goes_on_when_there_is_room(
+    studies, tmp_path, on_cluster, monkeypatch
+):
+    def full(path, contents):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    run_study(studies.brief, "default", whole, workers=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_cluster, "write_bytes", full)
+        with pytest.raises(
+            AxiswiseError, match=r"out cannot be written \(No space left on device\). Make room there, and"
+        ):
+            on_cluster(studies.brief, out)
+    on_cluster(studies.brief, out)
+    assert weights(out) == weights(whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            {"versions": {"torch": "1.0"}},
+            r"This node has other versions than the driver: .*torch was 1.0 and is",
+        ),
+        (
+            {"study": ("no_such_module", "study")},
+            r"Study no_such_module:study cannot be imported here: .*PYTHONPATH",
+        ),
+        ({"device": "abacus"}, r"`device` must name a device of this machine"),
+    ],
+)
+def test_what_a_node_lacks_is_one_line(studies, tmp_path, on_cluster, monkeypatch, change, reason):
+    job = _run.ClusterJob
+    monkeypatch.setattr(_run, "ClusterJob", lambda *settings: job(*settings)._replace(**change))
+    with pytest.raises(StudyIncomplete, match=rf"brief/2.0: On node here: {reason}"):
+        on_cluster(studies.brief, tmp_path / "out")
+
+
+def test_a_node_without_the_data_or_with_other_code_says_so(studies, tmp_path, on_cluster, monkeypatch):
+    def elsewhere(run, folder):
+        return studies.absent()
+
+    monkeypatch.setattr(_node, "one_at_a_time", elsewhere)
+    with pytest.raises(StudyIncomplete, match=r"On node here: no such file anywhere This node cannot have the dataset"):
+        on_cluster(studies.brief, tmp_path / "out")
+    monkeypatch.setattr(_node, "code_of_run", lambda run: {"nets": "code 1"})
+    with pytest.raises(StudyIncomplete, match=r"has other code of the study than the driver: nets is used now. Copy"):
+        on_cluster(studies.brief, tmp_path / "out")
+
+
+def test_without_ray_and_without_anything_that_listens(monkeypatch):
+    with pytest.raises(AxiswiseError, match=r"--address must be auto or HOST:PORT. Got 'there'"):
+        _cluster._check_listening("there")
+    with pytest.raises(AxiswiseError, match=r"Nothing listens at 127.0.0.1:9 \(.*refused\). Start Ray there with `ray"):
+        _cluster._check_listening("127.0.0.1:9")
+    imported = builtins.__import__
+
+    def absent(name, *rest):
+        if name == "ray":
+            raise ModuleNotFoundError("No module named 'ray'")
+        return imported(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(AxiswiseError, match=r"--engine ray needs Ray. Install it: pip install 'axiswise\[ray\]'"):
+        connected(None, 1).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"address": "auto"}, r"`address` is that of a Ray cluster. Got 'auto' with engine='local'"),
+        ({"engine": "ray", "workers": 2}, r"`workers` are those of this machine. Got 2 with engine='ray'"),
+        ({"engine": "ray"}, r"Workers import the study by name"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(settings, reason, tmp_path):
+    with pytest.raises(AxiswiseError, match=reason):
+        run_study(lambda scale: [], "smoke", tmp_path / "out", **settings)
+
+
+def test_tasks_have_the_cores_of_the_plan_or_a_gpu():
+    asked = []
+
+    class Ray:
+        class exceptions:  # noqa: N801 (Ray's name)
+            RayError = RuntimeError
+
+        put = staticmethod(lambda value: value)
+
+        def remote(self, function):
+            return self
+
+        def options(self, **options):
+            asked.append({name: options.get(name) for name in ("num_cpus", "num_gpus", "max_retries")})
+            return self
+
+        def nodes(self):
+            about = {"NodeManagerHostname": "big", "NodeID": "0123456789"}
+            return [
+                {**about, "Alive": True, "Resources": {"CPU": 16.0, "GPU": 8.0}},
+                {**about, "Alive": True, "Resources": {"CPU": 4.0}},
+                {**about, "Alive": False, "Resources": {"CPU": 1.0}},
+            ]
+
+    ray = Ray()
+    ray.remote = lambda *arguments, **options: ray
+    cluster = Cluster(ray)
+    nodes = cluster.nodes()
+    assert str(nodes) == "2 nodes, 20 cores, 8 GPUs"
+    assert nodes.nodes[0] == ("big/012345", 16, 8)
+    assert (nodes.slots(torch.device("cpu")), nodes.slots(torch.device("cuda")), nodes.fewest_cores) == (20, 8, 4)
+    cluster.start(3, torch.device("cpu"))
+    cluster.start(3, torch.device("cuda"))
+    assert asked == [
+        {"num_cpus": 3, "num_gpus": None, "max_retries": 0},
+        {"num_cpus": 1, "num_gpus": 1, "max_retries": 0},
+    ]

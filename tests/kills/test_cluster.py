@@ -1,0 +1,156 @@
+"""Studies on a real Ray cluster of two nodes: the bits of the local engine, whatever is killed meanwhile.
+
+Both nodes are on this machine, with a temporary folder each; only the driver knows the study's. By default a few
+processes are killed (marked cluster). At length:
+
+    python tests/kills/test_cluster.py 20       twenty workers, one node, which returns, and the driver
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from test_faults import contents, unequal  # noqa: E402 (a neighbour)
+
+pytestmark = pytest.mark.cluster
+WRITTEN_LATER = ("study.json", "cluster.json", "report.html", "explorer.html", ".png")
+
+
+@contextmanager
+def two_nodes(folder: Path):
+    """A cluster of two nodes with one core each, and how to start another."""
+    from ray.cluster_utils import Cluster
+
+    started = []
+
+    def node(**head: Any):
+        own = folder / f"node-{len(started)}"
+        own.mkdir()
+        started.append(own)
+        return cluster.add_node(num_cpus=1, env_vars=environment(TMPDIR=str(own)), object_store_memory=10**8, **head)
+
+    cluster = Cluster()
+    try:
+        node(include_dashboard=False)
+        node()
+        yield cluster, node
+    finally:
+        cluster.shutdown()
+
+
+def environment(**more: str) -> dict[str, str]:
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", **more}
+
+
+def command(study: str, out: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "axiswise", "run", study, "--out", str(out), *options]
+
+
+def start(study: str, out: Path, *options: str, **more: str) -> subprocess.Popen:
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(command(study, out, *options), env=environment(**more), **settings)
+
+
+def run(study: str, out: Path, *options: str, **more: str) -> tuple[int, str]:
+    process = start(study, out, *options, **more)
+    output, _ = process.communicate(timeout=600)
+    return process.returncode, output
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """All that a study stores, without what says where it ran."""
+    return {name: own for name, own in contents(folder).items() if not name.endswith(WRITTEN_LATER)}
+
+
+def working(out: Path) -> list[int]:
+    """The processes that have begun a task, as the driver says."""
+    with suppress(OSError, ValueError):
+        return [task["process"] for task in json.loads((out / "cluster.json").read_text())["tasks"]]
+    return []
+
+
+def trained_again(out: Path, audit: Path) -> Counter[str]:
+    """How many members were trained to their last step, and how many of these after the driver had stored them."""
+    found = Counter()
+    stored = {path.stem: path.stat().st_mtime for path in out.rglob("members/*.safetensors")}
+    for address, _, moment in map(json.loads, audit.read_text().splitlines()):
+        found.update(trained=1, after=int(moment > stored[address]))
+    return found
+
+
+def kills(folder: Path, count: int, steps: int, seed: int = 0) -> Counter[str]:
+    """Kills so many workers at random moments; among them one node, which returns, and the driver, started again.
+
+    Returns:
+        How many kills there were of each kind, members that were trained, those trained although the driver had them,
+        and files that are not what an undisturbed study has.
+    """
+    study, out, audit, moments = "cluster_study:widths", folder / "broken", folder / "audit", random.Random(seed)
+    settings, result = {"CLUSTER_STEPS": str(steps)}, Counter[str]()
+    os.environ["CLUSTER_AUDIT"] = str(audit)  # of nodes
+    os.environ["CLUSTER_STEPS"] = str(steps)
+    code, output = run(study, folder / "whole", "--workers", "2", **settings)
+    assert code == 0, output
+    audit.unlink()
+    with two_nodes(folder) as (cluster, node):
+        options = ("--engine", "ray", "--address", cluster.address)
+        process, outputs = start(study, out, *options, **settings), []
+        (second,) = cluster.worker_nodes
+
+        def again() -> subprocess.Popen:
+            outputs.append(process.communicate()[0])
+            return start(study, out, *options, **settings)
+
+        while process.poll() is None or process.returncode:
+            if process.poll() is not None:  # a task failed, which the same command tries again
+                result["ended early"] += 1
+                process = again()
+            if result["workers"] < count and (team := working(out)):
+                time.sleep(moments.uniform(0.0, 3.0))
+                with suppress(ProcessLookupError):
+                    os.kill(moments.choice(team), signal.SIGKILL)
+                    result["workers"] += 1
+            if result["workers"] == count // 3 and not result["nodes"]:
+                cluster.remove_node(second, allow_graceful=False)
+                result["nodes"] += 1
+            if result["workers"] == count // 2 and result["nodes"] and not result["returned"]:
+                node()
+                result["returned"] += 1
+            if result["workers"] == count * 2 // 3 and not result["drivers"] and working(out):
+                process.kill()
+                result["drivers"] += 1
+                process = again()
+            time.sleep(0.1)
+        outputs.append(process.communicate()[0])
+    print("\n".join(outputs), flush=True)
+    result += trained_again(out, audit)
+    result["stored"] = len(list(out.rglob("members/*.safetensors")))
+    result["unequal"] = len(unequal(results(folder / "whole"), results(out)))
+    return result
+
+
+def main() -> None:
+    """Kills as many workers as the command line says, and prints the counts."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    with tempfile.TemporaryDirectory() as folder:
+        result = kills(Path(folder), count, steps=int(sys.argv[2]) if len(sys.argv) > 2 else 4000)
+    print(json.dumps(result), flush=True)
+    sys.exit(bool(result["unequal"] or result["after"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -143,6 +143,61 @@ def kills(folder: Path, count: int, steps: int, seed: int = 0) -> Counter[str]:
     return result
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A cluster of two nodes."""
+    with two_nodes(tmp_path_factory.mktemp("nodes")) as (found, _):
+        yield found
+
+
+@pytest.mark.parametrize(("study", "scale"), [("quickstart", "smoke"), ("cluster_study:widths", "default")])
+def test_two_nodes_give_the_bits_of_the_local_engine(cluster, tmp_path, study, scale):
+    local, remote = tmp_path / "local", tmp_path / "remote"
+    settings = {"CLUSTER_STEPS": "200"}
+    code, output = run(study, local, "--scale", scale, "--workers", "2", **settings)
+    assert code == 0, output
+    code, output = run(study, remote, "--scale", scale, "--engine", "ray", "--address", cluster.address, **settings)
+    assert code == 0, output
+    assert "cluster of 2 nodes, 2 cores, 0 GPUs" in output.splitlines()
+    assert unequal(results(local), results(remote)) == []
+    about = json.loads((remote / "cluster.json").read_text())
+    assert (about["received"], about["again"]) == (len(list(local.rglob("members/*.safetensors"))), 0)
+
+
+def test_whatever_is_killed_nothing_is_lost_and_nothing_finished_is_trained_again(tmp_path):
+    found = kills(tmp_path, 3, steps=400)
+    assert {name: found[name] for name in ("workers", "nodes", "returned", "drivers")} == {
+        "workers": 3,
+        "nodes": 1,
+        "returned": 1,
+        "drivers": 1,
+    }
+    assert (found["stored"], found["after"], found["unequal"]) == (200, 0, 0)
+
+
+def test_arrays_of_the_user_travel_and_what_a_node_cannot_have_is_one_line(cluster, tmp_path):
+    options = ("--engine", "ray", "--address", cluster.address)
+    code, output = run("cluster_study:arrays", tmp_path / "own", *options, CLUSTER_ARRAYS="here")
+    assert code == 0, output
+    code, output = run("cluster_study:unavailable", tmp_path / "scarce", *options, CLUSTER_ARRAYS="here")
+    assert code == 1
+    (line,) = [line for line in output.splitlines() if line.startswith("  scarce: On node ")]
+    assert "Expected files in a folder. There is none. This node cannot have the dataset: set AXISWISE_DATA" in line
+
+
+def test_a_cluster_of_another_version_is_refused_in_one_line(cluster, tmp_path):
+    program = "import ray, sys; ray.__version__ = '2.0.0'; from axiswise.cli import main; main()"
+    arguments = ["run", "quickstart", "--out", str(tmp_path / "out"), "--engine", "ray", "--address", cluster.address]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("axiswise: ")]
+    assert "Version mismatch" in line
+    assert "install the same Ray (2.0.0)" in line
+    assert not (tmp_path / "out").exists()
+
+
 def main() -> None:
     """Kills as many workers as the command line says, and prints the counts."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20

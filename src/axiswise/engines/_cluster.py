@@ -97,8 +97,8 @@ def connected(address: str | None, cores: int) -> Iterator["Cluster"]:
         why = " ".join(str(error).split())
         raise AxiswiseError(
             f"Ray cannot be used at {address or 'this machine'}: {why} Start it there with `ray start --head`, install "
-            f"the same Ray ({ray.__version__}) and Python ({sys.version.split()[0]}) on every node, or leave out "
-            "--address to start it here."
+            f"the same Ray ({ray.__version__}) and Python ({sys.version.split()[0]}) on every node, give this command "
+            "the cluster's RAY_AUTH_MODE and RAY_AUTH_TOKEN if it has them, or leave out --address to start it here."
         ) from error
     try:
         yield Cluster(ray)

@@ -21,7 +21,7 @@ import torch
 
 from axiswise.data.arrays import is_of_arrays
 from axiswise.engines._local import LOOK_SECONDS, POLL_SECONDS, FolderProgress, Stop
-from axiswise.engines._node import Files, Job, Report, Task, code_of_run, packed, work
+from axiswise.engines._node import STORED, Files, Job, Report, Task, code_of_run, packed, work
 from axiswise.errors import AxiswiseError, DataUnavailable
 from axiswise.population import Failure, Precision, Progress
 from axiswise.population._cohort import Cohort
@@ -366,7 +366,7 @@ def _open(
     else:
         stack.enter_context(lock)
         whole = cluster.share(dataset) if is_of_arrays(dataset) else None
-        parcels = (whole, cluster.share(packed(place, [place / RUN_FILE])))
+        parcels = (whole, cluster.share(packed(place, [place / RUN_FILE], STORED)))
         code = code_of_run(run)
         return OpenRun(
             number, run, RunFolder(place), lock, code, precision, parcels, not changed, len(cohorts)
@@ -385,9 +385,9 @@ def _start(cluster: Cluster, own: OpenRun, cohort: Cohort | None, job: Job, devi
     task = Task(own.number, wanted, layout_of(cohort) if cohort else None, own.precision, own.code)
     files = [member_file(place, address) for address in stored]
     files += [cohort_file(place, cohort.address)] if cohort else []
-    chunks = [packed(place, files[start : start + CHUNK]) for start in range(0, len(files), CHUNK)]
+    parts = [files[start : start + CHUNK] for start in range(0, len(files), CHUNK)]
+    parcels = [cluster.share(packed(place, part, STORED)) for part in parts]
     threads = min(cohort.threads if cohort else job.threads, nodes.fewest_cores)
-    parcels = [cluster.share(chunk) for chunk in chunks if chunk]
     return cluster.start(threads, device, job, task, *own.parcels, *parcels)
 
 

@@ -38,7 +38,7 @@ from axiswise.studies.study import with_seeds_from
 SEND_SECONDS = 5.0  # between two looks for new files
 SENDING_SHARE = 0.05  # of the time, at most, is spent on sending states
 HOME = Path(tempfile.gettempdir()) / "axiswise-node"
-FASTEST = 1  # level of compression: weights gain little by more
+FASTEST, STORED = 1, 0  # levels of compression: weights gain little by more; the driver has no time for any
 
 Files = Mapping[str, bytes]
 """Compressed contents of files, by their path within a run folder."""
@@ -104,12 +104,12 @@ class Report(NamedTuple):
     failures: tuple[Failure, ...] = ()
 
 
-def packed(folder: Path, paths: Iterable[Path]) -> dict[str, bytes]:
-    """The files of a run folder, compressed; those that are gone are left out."""
+def packed(folder: Path, paths: Iterable[Path], level: int) -> dict[str, bytes]:
+    """The files of a run folder, compressed at that level; those that are gone are left out."""
     found = {}
     for path in paths:
         with suppress(FileNotFoundError):
-            found[path.relative_to(folder).as_posix()] = zlib.compress(path.read_bytes(), FASTEST)
+            found[path.relative_to(folder).as_posix()] = zlib.compress(path.read_bytes(), level)
     return found
 
 
@@ -229,7 +229,7 @@ def _news(folder: Path, sent: dict[Path, tuple[int, int]]) -> dict[str, bytes]:
             if sent.get(path) != (stamp := _stamp(path)):
                 fresh[path] = stamp
     sent |= fresh
-    return packed(folder, fresh)
+    return packed(folder, fresh, FASTEST)
 
 
 def _step(folder: Path, before: int) -> int:

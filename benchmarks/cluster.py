@@ -80,11 +80,11 @@ def measured(count: int) -> float:
     """Runs the driver, prints what it took, and returns its seconds for a member."""
     contents = zlib.compress(os.urandom(MEMBER_BYTES), 1)
     began, before, members = time.perf_counter(), memory(), partial(study, count=count)
-    job = Job(("", ""), "default", 0, "cpu", 1, (), {})
+    job = Job(("", ""), "default", 0, "cpu", 1, False, (), {})
     with tempfile.TemporaryDirectory() as folder:
         settings = {"name": "many", "device": "cpu", "precision": None}
         with open_study(members, "default", Path(folder) / "out", **settings) as opened:
-            run_on_cluster(StandIn(contents), opened, [0], job, None, False, None, lambda line: None, Stop())
+            run_on_cluster(StandIn(contents), opened, [0], job, None, None, lambda line: None, Stop())
         seconds = time.perf_counter() - began
         stored = len(list(member_file(Path(folder) / "out/many", "").parent.iterdir()))
     print(f"{stored:,} of {count:,} members planned and stored: {seconds:.1f} s, {1000 * seconds / count:.2f} ms each")

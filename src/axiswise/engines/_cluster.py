@@ -62,6 +62,22 @@ class Nodes(NamedTuple):
         """Tasks that can run at once, if each has one core, or one GPU."""
         return sum(node[1 if device.type == "cpu" else 2] for node in self.nodes)
 
+    def device(self, named: str | None, begun_on: str | None) -> torch.device:
+        """Where to train: where it is named, or was begun, or else on the GPUs, if any node has some.
+
+        The driver's own node need not have that device.
+
+        Example:
+            >>> nodes = Nodes((("a", 8, 0), ("b", 8, 4)))
+            >>> nodes.device(None, None), nodes.device(None, "cpu")
+            (device(type='cuda'), device(type='cpu'))
+        """
+        gpus = any(gpus for _, _, gpus in self.nodes)
+        try:
+            return torch.device(named or begun_on or ("cuda" if gpus else "cpu"))
+        except RuntimeError as error:
+            raise AxiswiseError(f"`device` must name a device of the nodes, cpu or cuda. Got {named!r}.") from error
+
     @property
     def fewest_cores(self) -> int:
         """Cores of the smallest node: what every node can do."""
@@ -221,7 +237,6 @@ def run_on_cluster(
     numbers: Sequence[int],
     job: Job,
     precision: Precision | None,
-    retrain: bool,
     progress: Progress | None,
     log: Callable[[str], None],
     stop: Stop,
@@ -238,7 +253,7 @@ def run_on_cluster(
     def fill() -> None:
         while len(team) < max(1, nodes.slots(folder.device)) + QUEUED and (waiting or unopened):
             if not waiting:
-                own, cohorts = _open(cluster, folder, unopened.popleft(), job, precision, retrain, stack, log)
+                own, cohorts = _open(cluster, folder, unopened.popleft(), job, precision, stack, log)
                 if own is not None:
                     waiting.extend((own, cohort) for cohort in cohorts)
                     if not cohorts:
@@ -341,7 +356,6 @@ def _open(
     number: int,
     job: Job,
     precision: Precision | None,
-    retrain: bool,
     stack: ExitStack,
     log: Callable[[str], None],
 ) -> tuple[OpenRun | None, list[Cohort]]:
@@ -353,9 +367,9 @@ def _open(
         dataset = run.dataset()
         data = data_of(run, dataset)
         precision = fast_precision(precision, torch.float32, folder.device, run.members)
-        changed = refuse_changed_measures(run, place, retrain)
+        changed = refuse_changed_measures(run, place, job.retrain)
         steered = {"validation": data.validation, "every": run.every, "stop": run.stop}
-        options = {"device": folder.device, "precision": precision, "retrain": retrain, **steered}
+        options = {"device": folder.device, "precision": precision, "retrain": job.retrain, **steered}
         cohorts = lock.enter_context(planned(run.members, data.trained_on, place, **options))
     except DataUnavailable as reason:
         write_outcome(place, Outcome(skipped=str(reason)))

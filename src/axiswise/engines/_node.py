@@ -53,6 +53,7 @@ class Job(NamedTuple):
         seeds_from: Added to the seed of every member.
         device: Where to train.
         threads: Threads that PyTorch computes with, unless the plan of a cohort says otherwise.
+        retrain: Whether to begin anew where a state cannot be used.
         path: Where the driver finds modules.
         versions: What the driver computes with.
     """
@@ -62,6 +63,7 @@ class Job(NamedTuple):
     seeds_from: int
     device: str
     threads: int
+    retrain: bool
     path: tuple[str, ...]
     versions: dict[str, str]
 
@@ -159,9 +161,10 @@ def _do(job: Job, task: Task, dataset: FactorDataset | None, folder: Path) -> No
     if dataset is None:
         dataset = _dataset(job.study, job.scale, job.seeds_from, task.run, job.path)
     data, wanted = data_of(run, dataset.to(device)), set(task.members)
-    steered = {"validation": data.validation, "every": run.every, "stop": run.stop, "precision": task.precision}
+    steered = {"validation": data.validation, "every": run.every, "stop": run.stop}
+    settings = {"device": device, "precision": task.precision, "retrain": job.retrain, **steered}
     members = [member for member in run.members if member.address in wanted]
-    population = train(members, data.trained_on, out=folder, device=device, progress=None, **steered)
+    population = train(members, data.trained_on, out=folder, progress=None, **settings)
     if task.cohort is None:
         evaluate(population, data.measured_on, run.measures, out=folder, device=device)
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -23,7 +23,7 @@ from axiswise.engines._local import (
 from axiswise.engines._node import Job as ClusterJob
 from axiswise.errors import AxiswiseError
 from axiswise.population import Failure, Precision, Progress
-from axiswise.records import versions
+from axiswise.records import read_study_header, versions
 from axiswise.studies import Scale, Study
 from axiswise.studies._folder import open_study, train_and_measure
 
@@ -95,10 +95,14 @@ def run_study(
             "Define it at the top of a module, or use workers=1."
         )
     stop = Stop()
-    settings = {"name": name, "device": device, "precision": precision, "seeds_from": seeds_from}
+    settings = {"name": name, "precision": precision, "seeds_from": seeds_from}
     # Ray handles signals, too, unless what handles them here is set after it.
     connection = connected(address, cores()) if engine == "ray" else nullcontext()
-    with connection as cluster, stop.listening(), open_study(study, scale, out, **settings) as folder:
+    with connection as cluster, stop.listening(), ExitStack() as stack:
+        if cluster:
+            nodes, before = cluster.nodes(), read_study_header(out).get("device")
+            settings["target"] = nodes.device(device, before)
+        folder = stack.enter_context(open_study(study, scale, out, device=device, **settings))
         everything = range(len(folder.runs))
         threads = threads_of_a_run(len(folder.runs), folder.device)
         count = workers or (workers_for(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
@@ -106,8 +110,8 @@ def run_study(
         if missing:
             log(f"training on {folder.device}")
         if cluster:
-            elsewhere = list(everything) if retrain else missing
-            threads = min(threads, cluster.nodes().fewest_cores)
+            elsewhere = [] if folder.read_only else list(everything)
+            threads = min(threads, nodes.fewest_cores)
         else:
             elsewhere = missing if min(count, len(missing)) > 1 else []
         with using_threads(threads):
@@ -122,8 +126,9 @@ def run_study(
                         folder.fail(number, Failure.of(error))
                     folder.finish(number, log)
             if elsewhere and importable and cluster:
-                shared = (importable, scale, seeds_from, str(folder.device), threads, tuple(sys.path), versions())
-                run_on_cluster(cluster, folder, elsewhere, ClusterJob(*shared), precision, retrain, progress, log, stop)
+                shared = (importable, scale, seeds_from, str(folder.device), threads, retrain, tuple(sys.path))
+                job = ClusterJob(*shared, versions())
+                run_on_cluster(cluster, folder, elsewhere, job, precision, progress, log, stop)
         if elsewhere and importable and not cluster:
             place, environment = folder.path.resolve(), dict(os.environ)
             job = Job(

@@ -135,8 +135,11 @@ def open_study(
     device: str | None,
     precision: Precision | None,
     seeds_from: int = 0,
+    target: torch.device | None = None,
 ) -> Iterator[StudyFolder]:
     """Opens the folder of a study for this process; the arguments are those of `axiswise.engines.run_study`.
+
+    With a `target`, other machines train there, and this one need not have that device.
 
     Raises:
         AxiswiseError: If the folder holds something else, or another process works in it.
@@ -146,7 +149,7 @@ def open_study(
         raise AxiswiseError(f"`scale` must be one of {', '.join(SCALES)}. Got {scale!r}.")
     out = Path(out)
     before = read_study_header(out)
-    target = choose_device(device, begun_on=before.get("device", "cpu") if before else None)
+    target = target or choose_device(device, begun_on=before.get("device", "cpu") if before else None)
     fast_precision(precision, torch.float32, target)
     name = name or str(getattr(study, "__name__", "study"))
     runs = with_seeds_from(_runs(study, scale, name), seeds_from)

@@ -3,8 +3,8 @@
 Command: ``python benchmarks/cluster.py``, or ``python benchmarks/cluster.py 1000`` for another number of members. Runs
 the driver of ``--engine ray`` without Ray: tasks are stand-ins that send what trained conv64 members would, at once, so
 that all time and memory are the driver's. Prints seconds and peak memory for planning and for storing; then simulates
-the reference study of disentanglement, 12,600 models of 300,000 steps, on one GPU to a thousand. Cost: three minutes on
-one core and, for 10,000 members, 10 GB of disk.
+the reference study of disentanglement, 12,600 models of 300,000 steps, on one GPU to a thousand. Cost: five minutes on
+one core and, for 10,000 members, 21 GB of disk.
 """
 
 import heapq

@@ -28,6 +28,15 @@ from test_faults import contents, unequal  # noqa: E402 (a neighbour)
 pytestmark = pytest.mark.cluster
 WRITTEN_LATER = ("study.json", "cluster.json", "report.html", "explorer.html", ".png")
 
+ABSENT = """
+import os
+if "CLUSTER_ARRAYS" not in os.environ:  # which nodes have not
+    raise ModuleNotFoundError("no such file")
+import cluster_study
+def unavailable(scale):
+    return cluster_study.unavailable(scale)
+"""
+
 
 @contextmanager
 def two_nodes(folder: Path):
@@ -183,6 +192,12 @@ def test_arrays_of_the_user_travel_and_what_a_node_cannot_have_is_one_line(clust
     assert code == 1
     (line,) = [line for line in output.splitlines() if line.startswith("  scarce: On node ")]
     assert "Expected files in a folder. There is none. This node cannot have the dataset: set AXISWISE_DATA" in line
+    (tmp_path / "absent_there.py").write_text(ABSENT)
+    code, output = run(f"{tmp_path}/absent_there.py:unavailable", tmp_path / "absent", *options, CLUSTER_ARRAYS="here")
+    assert code == 1
+    (line,) = [line for line in output.splitlines() if line.startswith("  scarce: On node ")]
+    assert "Study absent_there:unavailable cannot be imported here: ModuleNotFoundError: no such file" in line
+    assert "copy its file there and put its folder on the PYTHONPATH of `ray start`." in line
 
 
 def test_a_cluster_of_another_version_is_refused_in_one_line(cluster, tmp_path):

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from axiswise import data, grid, models, objectives
-from axiswise.engines._cluster import Cluster, Nodes, run_on_cluster
+from axiswise.engines._cluster import Cluster, Node, Nodes, run_on_cluster
 from axiswise.engines._local import Stop
 from axiswise.engines._node import Job, Report
 from axiswise.population._cohort import LARGEST
@@ -47,17 +47,17 @@ class StandIn(Cluster):
 
     def nodes(self):
         """One node of eight cores."""
-        return Nodes((("here", 8, 0),))
+        return Nodes((Node("here", 8, 0),))
 
-    def start(self, threads, device, job, task, *parcels):
+    def start(self, threads, device, *arguments):
         """The one report of a task."""
-        here = Path()
+        here, task = Path(), arguments[1]
         names = [member_file(here, address).as_posix() for address in task.members] if task.cohort else []
         return iter([Report("here", 0, 0, dict.fromkeys(names, self._contents), ended=True)])
 
     def ready(self, streams):
         """The first stream."""
-        return streams[:1]
+        return list(streams[:1])
 
     def report(self, stream):
         """Its report."""

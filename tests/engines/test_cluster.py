@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from axiswise.engines import _cluster, _node, _run, run_study
-from axiswise.engines._cluster import Cluster, Nodes, connected
+from axiswise.engines._cluster import Cluster, Node, Nodes, connected
 from axiswise.errors import AxiswiseError, StudyIncomplete
 
 from .conftest import rows, weights
@@ -36,7 +36,7 @@ class OneProcess(Cluster):
         return value
 
     def nodes(self):
-        return Nodes((("here", 2, 0),))
+        return Nodes((Node("here", 2, 0),))
 
     def start(self, threads, device, *arguments):
         task = arguments[1]
@@ -52,7 +52,7 @@ class OneProcess(Cluster):
             yield report
 
     def ready(self, streams):
-        return streams[:1]
+        return list(streams[:1])
 
     def report(self, stream):
         return next(stream)

@@ -49,18 +49,22 @@ CHUNK = 64  # members of a run in one parcel
 CONNECT_SECONDS = 5.0  # for something to answer at an address
 
 
+class Node(NamedTuple):
+    """A machine of a cluster, and what it has. The fields are those of ``cluster.json``."""
+
+    node: str
+    cores: int
+    gpus: int
+
+
 class Nodes(NamedTuple):
-    """What a cluster has.
+    """The nodes of a cluster that are alive."""
 
-    Arguments:
-        nodes: Name, cores and GPUs of every node that is alive.
-    """
-
-    nodes: tuple[tuple[str, int, int], ...]
+    nodes: tuple[Node, ...]
 
     def slots(self, device: torch.device) -> int:
         """Tasks that can run at once, if each has one core, or one GPU."""
-        return sum(node[1 if device.type == "cpu" else 2] for node in self.nodes)
+        return sum(node.cores if device.type == "cpu" else node.gpus for node in self.nodes)
 
     def device(self, named: str | None, begun_on: str | None) -> torch.device:
         """Where to train: where it is named, or was begun, or else on the GPUs, if any node has some.
@@ -68,11 +72,11 @@ class Nodes(NamedTuple):
         The driver's own node need not have that device.
 
         Example:
-            >>> nodes = Nodes((("a", 8, 0), ("b", 8, 4)))
+            >>> nodes = Nodes((Node("a", 8, 0), Node("b", 8, 4)))
             >>> nodes.device(None, None), nodes.device(None, "cpu")
             (device(type='cuda'), device(type='cpu'))
         """
-        gpus = any(gpus for _, _, gpus in self.nodes)
+        gpus = any(node.gpus for node in self.nodes)
         try:
             return torch.device(named or begun_on or ("cuda" if gpus else "cpu"))
         except RuntimeError as error:
@@ -81,10 +85,10 @@ class Nodes(NamedTuple):
     @property
     def fewest_cores(self) -> int:
         """Cores of the smallest node: what every node can do."""
-        return max(1, min((cores for _, cores, _ in self.nodes if cores), default=1))
+        return max(1, min((node.cores for node in self.nodes if node.cores), default=1))
 
     def __str__(self) -> str:
-        cores, gpus = (sum(node[column] for node in self.nodes) for column in (1, 2))
+        cores, gpus = sum(node.cores for node in self.nodes), sum(node.gpus for node in self.nodes)
         return f"{len(self.nodes)} node{'s' * (len(self.nodes) != 1)}, {cores} cores, {gpus} GPUs"
 
 
@@ -150,7 +154,7 @@ class Cluster:
         """The nodes that are alive now."""
         alive = [node for node in self._ray.nodes() if node["Alive"]]
         found = [(_name_of_node(node["NodeManagerHostname"], node["NodeID"]), node["Resources"]) for node in alive]
-        return Nodes(tuple((name, int(has.get("CPU", 0)), int(has.get("GPU", 0))) for name, has in found))
+        return Nodes(tuple(Node(name, int(has.get("CPU", 0)), int(has.get("GPU", 0))) for name, has in found))
 
     def start(self, threads: int, device: torch.device, *arguments: Any) -> Any:
         """Starts a task, and returns the stream of its reports."""
@@ -446,7 +450,7 @@ def _write_status(folder: StudyFolder, nodes: Nodes, team: Any, waiting: int, to
                     "rate": round(steps / max(1e-9, time.monotonic() - task.began), 1),
                 }
             )
-    known = [dict(zip(("node", "cores", "gpus"), node, strict=True)) for node in nodes.nodes]
+    known = [node._asdict() for node in nodes.nodes]
     counts = {name: totals[name] for name in ("received", "again", "bytes", "unpacked")}
     about = {"format": CLUSTER, "nodes": known, "tasks": tasks, "waiting": waiting, **counts}
     write_json(folder.path / CLUSTER_FILE, about)

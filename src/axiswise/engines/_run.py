@@ -99,9 +99,9 @@ def run_study(
     # Ray handles signals, too, unless what handles them here is set after it.
     connection = connected(address, cores()) if engine == "ray" else nullcontext()
     with connection as cluster, stop.listening(), ExitStack() as stack:
-        if cluster:
-            nodes, before = cluster.nodes(), read_study_header(out).get("device")
-            settings["target"] = nodes.device(device, before)
+        nodes = cluster.nodes() if cluster else None
+        if nodes:
+            settings["target"] = nodes.device(device, read_study_header(out).get("device"))
         folder = stack.enter_context(open_study(study, scale, out, device=device, **settings))
         everything = range(len(folder.runs))
         threads = threads_of_a_run(len(folder.runs), folder.device)
@@ -109,7 +109,7 @@ def run_study(
         missing = [number for number in everything if not folder.complete(number)]
         if missing:
             log(f"training on {folder.device}")
-        if cluster:
+        if nodes:
             elsewhere = [] if folder.read_only else list(everything)
             threads = min(threads, nodes.fewest_cores)
         else:

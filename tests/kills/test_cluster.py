@@ -146,7 +146,7 @@ def kills(folder: Path, count: int, steps: int, seed: int = 0) -> Counter[str]:
             time.sleep(0.1)
         outputs.append(process.communicate()[0])
     print("\n".join(outputs), flush=True)
-    result += trained_again(out, audit)
+    result.update(trained_again(out, audit))
     result["stored"] = len(list(out.rglob("members/*.safetensors")))
     result["unequal"] = len(unequal(results(folder / "whole"), results(out)))
     return result

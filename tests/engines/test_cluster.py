@@ -75,8 +75,8 @@ def on_cluster(monkeypatch, tmp_path):
         try:
             run_study(study, "default", out, engine="ray", **settings)
         finally:
-            _node._run.cache_clear()
-            _node._dataset.cache_clear()
+            for made in (_node._run, _node._code, _node._members, _node._dataset):
+                made.cache_clear()
         return cluster
 
     return run

@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -189,6 +190,7 @@ class OpenRun:
     Arguments:
         number: Its number in the study.
         run: The run.
+        members: Addresses of its members.
         folder: Its folder, which is locked.
         lock: Ends the lock.
         code: The own code of members and measures.
@@ -201,6 +203,7 @@ class OpenRun:
 
     number: int
     run: Run
+    members: tuple[str, ...]
     folder: RunFolder
     lock: ExitStack
     code: dict[str, str]
@@ -229,7 +232,7 @@ class Running:
     report: Report | None = None
     first: int | None = None
 
-    @property
+    @cached_property
     def key(self) -> tuple[int, str]:
         """What identifies the task, whichever process does it."""
         return self.own.number, self.cohort.address if self.cohort else ""
@@ -267,8 +270,7 @@ def run_on_cluster(
             team[_start(cluster, own, cohort, job, folder.device, nodes)] = Running(own, cohort)
 
     def measure(own: OpenRun) -> None:
-        stored = [member.address for member in own.run.members if own.folder.holds(member.address)]
-        if stored and not (own.measured and complete(own.run, own.folder.path)):
+        if any(map(own.folder.holds, own.members)) and not (own.measured and complete(own.run, own.folder.path)):
             waiting.appendleft((own, None))
         else:
             close(own)
@@ -290,7 +292,7 @@ def run_on_cluster(
         if failures:
             own.folder.finish(cohort, failed=True)
         else:
-            cohort_file(own.folder.path, cohort.address).unlink(missing_ok=True)
+            cohort_file(own.folder.path, task.key[1]).unlink(missing_ok=True)
         own.left -= 1
         if not own.left:
             measure(own)
@@ -385,10 +387,9 @@ def _open(
         stack.enter_context(lock)
         whole = cluster.share(dataset) if is_of_arrays(dataset) else None
         parcels = (whole, cluster.share(packed(place, [place / RUN_FILE], STORED)))
-        code = code_of_run(run)
-        return OpenRun(
-            number, run, RunFolder(place), lock, code, precision, parcels, not changed, len(cohorts)
-        ), cohorts
+        members = tuple(member.address for member in run.members)  # making them takes a while
+        about = (members, RunFolder(place), lock, code_of_run(run), precision, parcels, not changed, len(cohorts))
+        return OpenRun(number, run, *about), cohorts
     lock.close()
     folder.finish(number, log)
     return None, []
@@ -396,10 +397,10 @@ def _open(
 
 def _start(cluster: Cluster, own: OpenRun, cohort: Cohort | None, job: Job, device: torch.device, nodes: Nodes) -> Any:
     """Starts a task with the files that it needs: those of the members that are stored, and of the cohort's state."""
-    place, members = own.folder.path, cohort.members if cohort else own.run.members
-    stored = [member.address for member in members if own.folder.holds(member.address)]
-    asked = {member.address for member in own.run.members}
-    wanted = tuple(member.address for member in members if member.address in asked) if cohort else tuple(stored)
+    place, members = own.folder.path, [member.address for member in cohort.members] if cohort else own.members
+    stored = [address for address in members if own.folder.holds(address)]
+    asked = set(own.members)  # a plan may have others
+    wanted = tuple(address for address in members if address in asked) if cohort else tuple(stored)
     task = Task(own.number, wanted, layout_of(cohort) if cohort else None, own.precision, own.code)
     files = [member_file(place, address) for address in stored]
     files += [cohort_file(place, cohort.address)] if cohort else []

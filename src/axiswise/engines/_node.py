@@ -23,7 +23,7 @@ from axiswise.data import FactorDataset
 from axiswise.engines._local import one_at_a_time, resolved
 from axiswise.errors import AxiswiseError, DataUnavailable, TrainingIncomplete
 from axiswise.evaluation import evaluate
-from axiswise.population import Failure, Precision, train
+from axiswise.population import Failure, Member, Precision, train
 from axiswise.population._device import device_named
 from axiswise.population._folder import RunFolder
 from axiswise.records import versions
@@ -150,20 +150,22 @@ def _do(job: Job, task: Task, dataset: FactorDataset | None, folder: Path) -> No
     torch.set_num_threads(job.threads)  # Ray sets its own number, by an environment variable
     if unlike := differences(job.versions, versions()):
         raise AxiswiseError(f"This node has other versions than the driver: {'; '.join(unlike)}. Install the same.")
-    run, device = _run(job.study, job.scale, job.seeds_from, task.run, job.path), device_named(job.device)
+    where = (job.study, job.scale, job.seeds_from, task.run, job.path)
+    run, device = _run(*where), device_named(job.device)
     own = RunFolder(folder)
     if task.cohort is not None:
         own.adopt(task.cohort)
-    if changed := differences(task.code, code_of_run(run)):
+    if changed := differences(task.code, _code(*where)):
         raise AxiswiseError(
             f"This node has other code of the study than the driver: {'; '.join(changed)}. Copy the driver's there."
         )
     if dataset is None:
-        dataset = _dataset(job.study, job.scale, job.seeds_from, task.run, job.path)
-    data, wanted = data_of(run, dataset.to(device)), set(task.members)
+        dataset = _dataset(*where)
+    data, known = data_of(run, dataset.to(device)), _members(*where)
     steered = {"validation": data.validation, "every": run.every, "stop": run.stop}
     settings = {"device": device, "precision": task.precision, "retrain": job.retrain, **steered}
-    members = [member for member in run.members if member.address in wanted]
+    wanted = set(task.members)
+    members = [member for address, member in known.items() if address in wanted]
     population = train(members, data.trained_on, out=folder, progress=None, **settings)
     if task.cohort is None:
         evaluate(population, data.measured_on, run.measures, out=folder, device=device)
@@ -190,8 +192,20 @@ def _run(study: tuple[str, str], scale: Scale, seeds_from: int, number: int, pat
 
 
 @lru_cache(1)
+def _code(*run: Any) -> dict[str, str]:
+    """The own code of a run, which the tasks of one process share; the arguments are those of `_run`."""
+    return code_of_run(_run(*run))
+
+
+@lru_cache(1)
+def _members(*run: Any) -> dict[str, Member]:
+    """The members of a run by their addresses, likewise: making these takes a while."""
+    return {member.address: member for member in _run(*run).members}
+
+
+@lru_cache(1)
 def _dataset(*run: Any) -> FactorDataset:
-    """The dataset of a run, which the tasks of one process share; the arguments are those of `_run`."""
+    """The dataset of a run, likewise."""
     try:
         return one_at_a_time(_run(*run), HOME)
     except DataUnavailable as error:

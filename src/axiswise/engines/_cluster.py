@@ -221,9 +221,9 @@ class Running:
     Arguments:
         own: Its run.
         cohort: What it trains; None measures the run.
-        began: When it began, by the clock of `time.monotonic`.
+        began: When it began, or sent its first state, by the clock of `time.monotonic`.
         report: What it sent last.
-        first: Steps that were taken when it began.
+        first: Steps that its first state had taken.
     """
 
     own: OpenRun
@@ -318,7 +318,8 @@ def run_on_cluster(
         if report.files:
             deaths[task.key] = 0
             _store(task.own.folder, report.files, totals)
-        task.first = report.step if task.first is None and report.step else task.first
+        if task.first is None and report.step:
+            task.first, task.began = report.step, time.monotonic()
         if report.ended:
             del team[stream]
             if report.failures:

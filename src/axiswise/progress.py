@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 from rich import progress as rich
 from rich.console import Console
 
+from axiswise._arguments import checked
+
 __all__ = ["Bars", "Lines", "Progress", "shown", "shown_on"]
 
 PLAIN_SECONDS = 10.0
@@ -102,11 +104,13 @@ class Lines:
         """Does nothing: the next line begins anew."""
 
 
+@checked
 def shown_on(console: Console) -> Bars | Lines:
     """How progress is shown on a console: bars on a terminal or in a notebook, lines elsewhere."""
     return Bars(console) if console.is_terminal or console.is_jupyter else Lines(console.print)
 
 
+@checked
 def shown(progress: bool | Progress | None) -> Progress | None:
     """What a caller asks for: True shows progress on standard error, False and None do not.
 

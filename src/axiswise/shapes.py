@@ -13,15 +13,43 @@ letter     axis
 
 A signature names its axes by these letters, ``Float[Tensor, "p n z"]``, and ``...`` means any leading axes. A
 single axis is written with a leading space, ``Float[Tensor, " z"]``. The tests check every signature of the
-package; at run time the annotations cost nothing.
+package; at run time public functions check theirs, and private ones cost nothing.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int, Num, Shaped
+from jaxtyping import AbstractDtype, Float, Int, Num, Shaped
 from numpy import ndarray
 from torch import Tensor
+
+from axiswise._arguments import Between
+
+if TYPE_CHECKING:
+    from typing import Annotated as Finite
+else:
+
+    class Finite(AbstractDtype):
+        """Floats that are finite, as arguments; as a result, an error is raised instead of another."""
+
+        dtypes = Float.dtypes
+
+
+Count = Annotated[int, Between(1)]
+"""A whole number of at least 1."""
+
+Seed = Annotated[int, Between(0)]
+"""The seed of a stream of random numbers."""
+
+Number = Annotated[float, Between(-math.inf)]
+"""A finite number."""
+
+Positive = Annotated[float, Between(0, open=True)]
+"""A finite number above 0."""
+
+NonNegative = Annotated[float, Between(0)]
+"""A finite number of at least 0."""
 
 Array = ndarray | Tensor
 """Arrays of numpy or PyTorch, on any device."""
@@ -57,13 +85,19 @@ Kind = Literal["discrete", "continuous", "circular"]
 __all__ = [
     "Array",
     "Codes",
+    "Count",
+    "Finite",
     "Float",
     "Frame",
     "Int",
     "Kind",
+    "NonNegative",
     "Num",
+    "Number",
     "OnMissing",
     "Points",
+    "Positive",
+    "Seed",
     "Shaped",
     "Table",
     "Tensor",

@@ -230,7 +230,7 @@ def test_refuses_bernoulli_information_without_means():
 @pytest.mark.usefixtures("as_installed")
 def test_refuses_arguments_that_do_not_fit():
     with pytest.raises(
-        AxiswiseError, match=r"`x` must hold an observation of 7 pixels for each of the 5 points .* \(4, 7\)"
+        AxiswiseError, match=r"`x` must have axes \(n, …\) and n = 5 as `codes` has. Got shape \(4, 7\)"
     ):
         hessian(smooth, CODES, NOISE[:4], Gaussian())
     with pytest.raises(AxiswiseError, match=r"`x` must hold .* Got shape \(5, 6\)"):

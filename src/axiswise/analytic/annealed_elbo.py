@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic.annealed_prior import annealed, log_normaliser
 from axiswise.distributions import Anisotropic, Parameters, Prior, StandardNormal
 from axiswise.numerics.gaussian import normal_entropy
@@ -30,6 +31,7 @@ class AnnealedELBO(NamedTuple):
     """Log F_β, which depends on neither encoder nor decoder."""
 
 
+@checked
 def annealed_elbo(
     log_likelihood: Float[Tensor, "..."],
     posterior: Parameters,

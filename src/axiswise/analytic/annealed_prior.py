@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions import (
     Anisotropic,
     FullParameters,
@@ -46,6 +47,9 @@ class Annealed:
     prior: Prior
     beta: float | int | Float[Tensor, "..."]
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def log_density(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:
         """β log p(z) − log F_β."""
         beta = _as_tensor(self.beta, z.device)
@@ -64,6 +68,7 @@ class Annealed:
         return self.prior.kl(scaled, root * sample).total
 
 
+@checked
 def annealed(prior: Prior, beta: float | int | Float[Tensor, "..."]) -> Annealed:
     r"""Returns the prior raised to the power β and normalised: the effective prior of a β-VAE.
 
@@ -92,6 +97,7 @@ def annealed(prior: Prior, beta: float | int | Float[Tensor, "..."]) -> Annealed
     return Annealed(prior, beta)
 
 
+@checked
 def log_normaliser(
     prior: Prior, beta: float | int | Float[Tensor, "*b"], latents: int | None = None
 ) -> Float[Tensor, "..."]:

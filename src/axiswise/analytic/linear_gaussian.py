@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import check_fields, checked
 from axiswise.analytic._checks import Scalar, as_scalar, positive, real, rounding
 from axiswise.analytic._covariance import marginal_covariance, quadratic, shifted_gram
 from axiswise.errors import AxiswiseError
@@ -85,6 +86,7 @@ class LinearGaussian:
     noise: Scalar = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         matrix = real("mixing", self.mixing)
         if matrix.ndim < 2 or 0 in matrix.shape[-2:]:
             raise AxiswiseError(
@@ -186,6 +188,9 @@ class LinearVAE:
     variance_weights: Float[Tensor, "... z x"] | None = None
     spectrum: Spectrum | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @property
     def latents(self) -> int:
         """Number of latents."""
@@ -208,6 +213,7 @@ class LinearVAE:
         return self.variances * (0.5 * quadratic(self.variance_weights, covariance)).exp()
 
 
+@checked
 def linear_posterior(weights: Float[Tensor, "... x k"], noise: Scalar) -> LinearPosterior:
     r"""Returns the posterior of a standard normal z given :math:`x = W z + \eta`, :math:`\eta \sim N(0, \sigma^2 I)`.
 
@@ -231,6 +237,7 @@ def linear_posterior(weights: Float[Tensor, "... x k"], noise: Scalar) -> Linear
     return LinearPosterior(inverse @ weights.mT, inverse * as_scalar(noise, weights)[..., None, None])
 
 
+@checked
 def mean_log_likelihood(
     weights: Float[Tensor, "... x k"], noise: Scalar, second_moment: Float[Tensor, "... x x"]
 ) -> Float[Tensor, "..."]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import Scalar, as_scalar, positive
 from axiswise.analytic.linear_gaussian import LinearGaussian, LinearPosterior, LinearVAE, mean_log_likelihood
 from axiswise.errors import AxiswiseError
@@ -46,6 +47,7 @@ class LinearTerms(NamedTuple):
     """The true inference error of every signed permutation, in the order of `signed_permutations`; b = 0 if omitted."""
 
 
+@checked
 def terms(model: LinearGaussian, vae: LinearVAE, beta: Scalar = 1.0) -> LinearTerms:
     r"""Integrates every term of the β-objective over linear-Gaussian data.
 
@@ -110,6 +112,7 @@ def terms(model: LinearGaussian, vae: LinearVAE, beta: Scalar = 1.0) -> LinearTe
     )
 
 
+@checked
 def beta_objective(covariance: Float[Tensor, "... x x"], vae: LinearVAE, beta: Scalar) -> Float[Tensor, "..."]:
     r"""Returns the β-objective of a linear VAE on data of mean 0 and covariance Σ, which training maximises.
 
@@ -135,6 +138,7 @@ def beta_objective(covariance: Float[Tensor, "... x x"], vae: LinearVAE, beta: S
     return reconstruction - positive("beta", beta, covariance) * kl
 
 
+@checked
 def reconstruction_and_kl(
     covariance: Float[Tensor, "... x x"], vae: LinearVAE
 ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
@@ -164,6 +168,7 @@ def reconstruction_and_kl(
     return -0.5 * (constant + error / noise), 0.5 * kl
 
 
+@checked
 def signed_permutations(size: int) -> Float[Tensor, "b k k"]:
     """All matrices that permute and flip latents: entry (i, j) is the sign with which latent j becomes source i.
 

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
@@ -68,6 +69,7 @@ class Separable:
     bends: Float[Tensor, " z"]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.scales.shape == self.bends.shape == self.basis.shape[1:]:
             raise AxiswiseError(
                 f"`scales` and `bends` must have one entry for each column of `basis`, {tuple(self.basis.shape[1:])}. "
@@ -121,6 +123,7 @@ class Polar:
     rate: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.turn <= math.pi:
             raise AxiswiseError(f"`turn` must lie above 0 and not above π. Got {self.turn!r}.")
         if not 0.0 < self.rate < math.inf:
@@ -200,6 +203,7 @@ class Inversion:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.radius < math.inf:
             raise AxiswiseError(f"`radius` must be a positive number. Got {self.radius!r}.")
 
@@ -241,6 +245,7 @@ class Shear:
     bend: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not math.isfinite(self.bend):
             raise AxiswiseError(f"`bend` must be finite. Got {self.bend!r}.")
 
@@ -283,6 +288,7 @@ class Rotated:
     rotation: Float[Tensor, "z z"]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_orthogonal("rotation", self.rotation)
 
     @property

@@ -7,6 +7,7 @@ import torch
 from numpy import ndarray
 from scipy.optimize import minimize
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
@@ -28,6 +29,7 @@ class NoiseAllocation(NamedTuple):
     """Posterior variances σ² of each sample."""
 
 
+@checked
 def allocation_objective(
     jacobians: Float[Tensor, "... n x z"],
     variance: Float[Tensor, "... n z"],
@@ -68,6 +70,7 @@ def allocation_objective(
     return effect if per_sample else effect.log().sum(-1)
 
 
+@checked
 def allocation_bound(
     jacobians: Float[Tensor, "... n x z"], budget: float | int | Float[Tensor, "..."], *, per_sample: bool = False
 ) -> Float[Tensor, "..."]:
@@ -104,6 +107,7 @@ def allocation_bound(
     return _bound(lengths, _budget(budget, jacobians, per_sample), per_sample)
 
 
+@checked
 def noise_allocation(
     jacobians: Float[Tensor, "... n x z"], budget: float | int | Float[Tensor, "..."], *, per_sample: bool = False
 ) -> NoiseAllocation:
@@ -154,6 +158,7 @@ def noise_allocation(
     return NoiseAllocation(_bound(values, total, per_sample), right.mT, variance)
 
 
+@checked
 def solve_noise_allocation(
     jacobians: Float[Tensor, "... n x z"],
     budget: float | int | Float[Tensor, "..."],

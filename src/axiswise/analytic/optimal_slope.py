@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
@@ -26,6 +27,7 @@ class OptimalSlope(NamedTuple):
     """Share of the latent's range with the largest slope: the jumps. The rest is plateau."""
 
 
+@checked
 def slope_cost(
     slopes: Float[Tensor, "..."], beta: float | int | Float[Tensor, "..."], *, noise: float | int = 1.0
 ) -> Float[Tensor, "..."]:
@@ -57,6 +59,7 @@ def slope_cost(
     return weight * torch.log1p((slopes.double() / scale).square() / weight)
 
 
+@checked
 def optimal_slope(
     mean_slope: Float[Tensor, "..."],
     steepest: float | int | Float[Tensor, "..."],

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
@@ -23,6 +24,7 @@ class Alignment(NamedTuple):
     """Orthogonal V, the Hessian's eigenvectors in its columns, that attains it."""
 
 
+@checked
 def fixed_noise_objective(
     rotation: Float[Tensor, "... z z"], eigenvalues: Float[Tensor, "... z"], variance: Float[Tensor, "... z"]
 ) -> Float[Tensor, "..."]:
@@ -51,6 +53,7 @@ def fixed_noise_objective(
     return (_diagonal(rotation, eigenvalues) * variance.double()).sum(-1)
 
 
+@checked
 def fixed_noise_optimum(eigenvalues: Float[Tensor, "... z"], variance: Float[Tensor, "... z"]) -> Alignment:
     r"""Finds the best rotation for a fixed diagonal posterior: eigenvalues sorted like variances.
 
@@ -79,6 +82,7 @@ def fixed_noise_optimum(eigenvalues: Float[Tensor, "... z"], variance: Float[Ten
     return Alignment((values * noise).sum(-1), rows.mT @ columns)
 
 
+@checked
 def adapted_noise_objective(
     rotation: Float[Tensor, "... z z"], eigenvalues: Float[Tensor, "... z"], beta: float | int | Float[Tensor, "..."]
 ) -> Float[Tensor, "..."]:
@@ -105,6 +109,7 @@ def adapted_noise_objective(
     return -0.5 * weight * torch.log1p(-_diagonal(rotation, eigenvalues) / weight[..., None]).sum(-1)
 
 
+@checked
 def adapted_noise_optimum(eigenvalues: Float[Tensor, "... z"], beta: float | int | Float[Tensor, "..."]) -> Alignment:
     r"""Finds the best rotation for the best diagonal posterior: any that makes the Hessian diagonal.
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import Scalar, check_latents, positive, real
 from axiswise.analytic._covariance import covariance_eigen, marginal_covariance, shifted_gram
 from axiswise.analytic.linear_gaussian import LinearPosterior, linear_posterior, mean_log_likelihood
@@ -41,6 +42,7 @@ class PPCA(NamedTuple):
         return linear_posterior(self.decoder, self.noise)
 
 
+@checked
 def ppca(
     covariance: Num[Array, "... x x"],
     latents: int,
@@ -89,6 +91,7 @@ def ppca(
     return PPCA(decoder, level, mean_log_likelihood(decoder, level, real("covariance", covariance)))
 
 
+@checked
 def ppca_em(
     data: Num[Array, "... n x"],
     latents: int,

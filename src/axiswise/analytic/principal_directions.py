@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import check_latents, real
 from axiswise.analytic._covariance import covariance_eigen
 from axiswise.errors import AxiswiseError
@@ -43,6 +44,7 @@ class DirectionAlignment(NamedTuple):
     """Index of that direction; −1 if there is none or the column is zero."""
 
 
+@checked
 def sample_covariance(data: Num[Array, "... n x"]) -> Float[Tensor, "... x x"]:
     r"""Returns the covariance of observations in rows, divided by n.
 
@@ -62,6 +64,7 @@ def sample_covariance(data: Num[Array, "... n x"]) -> Float[Tensor, "... x x"]:
     return centred.mT @ centred / x.shape[-2]
 
 
+@checked
 def principal_directions(data: Num[Array, "... n x"], count: int | None = None) -> PrincipalDirections:
     r"""Returns the principal directions of data: eigenvectors of the covariance, the largest eigenvalue first.
 
@@ -90,6 +93,7 @@ def principal_directions(data: Num[Array, "... n x"], count: int | None = None) 
     return PrincipalDirections(vectors[..., :count], values[..., :count], gaps[..., :count])
 
 
+@checked
 def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "... y d"]) -> DirectionAlignment:
     r"""Compares the columns of a linear decoder with principal directions, one to one.
 
@@ -129,6 +133,7 @@ def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "
     return DirectionAlignment(score, torch.where(alive, paired, torch.nan), torch.where(alive, chosen, -1))
 
 
+@checked
 def stochastic_loss(
     decoder: Num[Array, "... d d"], covariance: Num[Array, "... e e"], budget: float | int = 0.0
 ) -> Float[Tensor, "..."]:
@@ -173,6 +178,7 @@ def stochastic_loss(
     return size * ((logarithms.sum(-1) - budget) / size).exp()
 
 
+@checked
 def latent_scale(
     mean: Float[Tensor, "... n z"], variance: Float[Tensor, "... n z"] | None = None
 ) -> Float[Tensor, "... z"]:

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.data import Change, FactorDataset, manipulated, transitions, with_noise
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
@@ -45,6 +46,7 @@ class Verdict(NamedTuple):
         return changed.estimate <= original.estimate / 2 and changed.high < original.low
 
 
+@checked
 def judgement(
     dataset: Callable[[], FactorDataset],
     change: Callable[[], Change],
@@ -94,6 +96,7 @@ def judgement(
     return runs
 
 
+@checked
 def judge(
     dataset: FactorDataset,
     change: Change,
@@ -138,6 +141,7 @@ def judge(
     return verdicts(folder, score)
 
 
+@checked
 def verdicts(folder: str | Path, score: str = "mig") -> list[Verdict]:
     """The verdict on each arm, from the records of a judgement.
 

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
+from axiswise._arguments import check_fields, checked
 from axiswise.data import Change, FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.models._layers import Reshape
@@ -67,6 +68,7 @@ class Manipulation:
     hidden: int = 256
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_sizes("a manipulation", factors=self.factors, hidden=self.hidden)
         if self.renderer not in get_args(Renderer):
             raise AxiswiseError(f"`renderer` must be one of {get_args(Renderer)}. Got {self.renderer!r}.")
@@ -161,6 +163,7 @@ def started(
     return weights
 
 
+@checked
 def manipulation(dataset: FactorDataset, renderer: Renderer | None = None, *, hidden: int = 256) -> Manipulation:
     """The network that suits a dataset.
 
@@ -238,6 +241,7 @@ def scaled_factors(
     return 2.0 * (factors.to(span.dtype) - low) / span - 1.0
 
 
+@checked
 def save_change(path: str | Path, change: Change, history: Mapping[str, np.ndarray] | None = None) -> None:
     """Stores a learned change in one safetensors file: epsilon, the network's form and weights, how it was learned.
 
@@ -272,6 +276,7 @@ def save_change(path: str | Path, change: Change, history: Mapping[str, np.ndarr
     write_tensors(Path(path), arrays, about)
 
 
+@checked
 def load_change(path: str | Path) -> Change:
     """Loads a change that was stored, for ``data.manipulated(dataset, change)``; nothing in the file is executed.
 

@@ -6,6 +6,7 @@ from typing import final, get_args
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Int, Kind, Shaped, Tensor
 
@@ -33,6 +34,7 @@ class Factor:
     levels: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.name:
             raise AxiswiseError("A factor needs a name. Got ''.")
         if self.kind not in get_args(Kind):
@@ -77,6 +79,7 @@ class FactorSpace:
     grid: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
             raise AxiswiseError(f"Factors must have different names. Got {repeated} more than once.")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data._images import convert, image_files
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
@@ -13,6 +14,7 @@ from axiswise.records._files import expanded
 from axiswise.shapes import Shaped, Tensor
 
 
+@checked
 def image_folder(path: str | Path, size: int = 64, channels: int = 3) -> FactorDataset:
     """Makes a dataset of every image below a folder, in the order of their names.
 

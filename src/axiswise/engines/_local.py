@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.population import Failure, Precision, Progress
@@ -47,6 +48,7 @@ TRIES = 2  # processes that may die during a run before the run fails
 DATA = ".data"  # the lock of a worker that makes a dataset, so that files are fetched and converted once
 
 
+@checked
 def cores() -> int:
     """Processor cores that this process may use.
 
@@ -57,6 +59,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@checked
 def run_study(
     study: Study,
     scale: Scale,

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.shapes import Float
 
 
+@checked
 def loss(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
     """The loss that was minimised, in nats.
 
@@ -18,11 +20,13 @@ def loss(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
     return _at_end(history["loss"])
 
 
+@checked
 def reconstruction(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
     """Its reconstruction term, −E log p(x | z)."""
     return _at_end(history["reconstruction"])
 
 
+@checked
 def kl(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
     """Its divergence KL(q(z | x) ‖ p(z)), before weighting."""
     return _at_end(history["kl"])

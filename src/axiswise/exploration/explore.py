@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset
 from axiswise.data.dataset import value_range
 from axiswise.distributions import Deterministic, StandardNormal
@@ -38,6 +39,7 @@ ENCODED = 4 / 3  # base64
 STORED_IN_ROWS = ("member", "status", "training_seconds")
 
 
+@checked
 def explore(
     population: Population,
     dataset: FactorDataset,

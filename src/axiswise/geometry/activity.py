@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Shaped, Tensor
 
 ACTIVE_BELOW = 0.8  # mean posterior variance
 
 
+@checked
 def active_latents(
     variance: Float[Tensor, "... n z"] | None,
     shape: Sequence[int],

@@ -2,6 +2,7 @@ r"""Maximum mean discrepancy between the aggregate of all encodings and the prio
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Prior
 from axiswise.distributions.estimators import MMD
 from axiswise.errors import AxiswiseError
@@ -12,6 +13,7 @@ KERNEL = MMD()
 SEED = 0  # of the prior's draws, the same for every member and every call
 
 
+@checked
 def aggregate_mmd(
     samples: Float[Tensor, "... n z"], prior: Prior, *, kernel: MMD = KERNEL, points: int = 1000
 ) -> Float[Tensor, "..."]:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
 from axiswise.numerics import assignment
@@ -23,6 +24,7 @@ class AxisAlignment(NamedTuple):
     """How many latents are active."""
 
 
+@checked
 def axis_alignment(
     jacobians: Float[Tensor, "... n x z"] | None = None,
     variance: Float[Tensor, "... n z"] | None = None,

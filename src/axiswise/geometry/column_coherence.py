@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
 from axiswise.shapes import Float, Int, Tensor
@@ -22,6 +23,7 @@ class ColumnCoherence(NamedTuple):
     """How many latents it was taken over."""
 
 
+@checked
 def column_coherence(
     jacobians: Float[Tensor, "... n x z"] | None = None,
     variance: Float[Tensor, "... n z"] | None = None,

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, cast, get_args
 import torch
 from torch.func import jvp, vmap
 
+from axiswise._arguments import checked
 from axiswise.distributions import (
     Anisotropic,
     Bernoulli,
@@ -43,6 +44,7 @@ class DeterministicElbo(NamedTuple):
     """The divergence from the prior."""
 
 
+@checked
 def deterministic_elbo(
     x: Float[Tensor, "n ..."],
     posterior: Parameters,
@@ -103,6 +105,7 @@ def deterministic_elbo(
     return DeterministicElbo(value, value - sampled, sampled, *means)
 
 
+@checked
 def curvature_term(
     decode_raw: Callable[[Tensor], Tensor],
     likelihood: Likelihood,

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
@@ -35,6 +36,7 @@ class HaarChance(NamedTuple):
     """Standard error of the mean, from the number of draws."""
 
 
+@checked
 def dto(
     jacobians: Float[Tensor, "... n x z"] | None = None,
     variance: Float[Tensor, "... n z"] | None = None,
@@ -96,6 +98,7 @@ def dto(
 
 
 @cache
+@checked
 def haar_chance(latents: int, *, samples: int = 20_000, seed: int = 0) -> HaarChance:
     r"""Estimates the distance to orthogonality at chance, where the right singular vectors are a random rotation.
 

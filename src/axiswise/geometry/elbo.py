@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry._likelihood_terms import decoded, log_density_of, parts
@@ -50,6 +51,7 @@ class ModelInferenceError(NamedTuple):
     """The bound."""
 
 
+@checked
 def elbo(
     x: Float[Tensor, "n ..."],
     posterior: Parameters,
@@ -103,6 +105,7 @@ def elbo(
     return Elbo(bound.mean(-1), reconstruction.mean(-1), kl.mean(-1), _error(bound))
 
 
+@checked
 def log_likelihood(
     x: Float[Tensor, "n ..."],
     posterior: Parameters,
@@ -151,6 +154,7 @@ def log_likelihood(
     return _from_weights(weights)
 
 
+@checked
 def mie(
     x: Float[Tensor, "n ..."],
     posterior: Parameters,

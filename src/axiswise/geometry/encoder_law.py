@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import Anisotropic, Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.column_coherence import off_diagonal_share
@@ -24,6 +25,7 @@ class EncoderLaw(NamedTuple):
     """Share of DᵀA²D off its diagonal, mean over the samples: 0 if columns are orthogonal; NaN if there is none."""
 
 
+@checked
 def encoder_law(
     variance: Float[Tensor, "... n z"],
     likelihood: Likelihood,
@@ -82,6 +84,7 @@ def encoder_law(
     return EncoderLaw(deviation.abs().mean((-2, -1)), deviation.mean(-2), off_diagonal_share(information))
 
 
+@checked
 def optimal_variance(
     information: Float[Tensor, "... n z z"],
     beta: float | int | Float[Tensor, "..."],

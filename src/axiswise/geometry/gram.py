@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.geometry.jacobian import passes
 from axiswise.shapes import Float, Tensor
@@ -11,6 +12,7 @@ from axiswise.shapes import Float, Tensor
 SAMPLES_AT_A_TIME = 64  # Jacobians in double precision at once: 21 MB for 4,096 pixels and 10 latents
 
 
+@checked
 def gram(
     decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"], *, chunk: int | None = None
 ) -> Float[Tensor, "... n z z"]:

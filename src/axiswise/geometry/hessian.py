@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch.func import jvp, vmap
 
+from axiswise._arguments import checked
 from axiswise.distributions import Bernoulli, Gaussian, LearnedGaussian, Likelihood
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.gram import SAMPLES_AT_A_TIME, as_gram
@@ -47,6 +48,7 @@ class Metrics(NamedTuple):
     """Jᵀ Var[x | z]⁻¹ J, in nats: see :func:`fisher_information`."""
 
 
+@checked
 def metrics(
     decode: Callable[[Tensor], Tensor],
     z: Float[Tensor, "... n z"],
@@ -84,6 +86,7 @@ def metrics(
     return Metrics(*(torch.cat(column, -3) for column in zip(*parts, strict=True)))
 
 
+@checked
 def fisher_information(
     jacobians: Float[Tensor, "... n x z"], likelihood: Likelihood, mean: Float[Tensor, "..."] | None = None
 ) -> Float[Tensor, "... n z z"]:
@@ -135,6 +138,7 @@ def fisher_information(
     return torch.cat(products).reshape(*points, latents, latents)
 
 
+@checked
 def hessian(
     decode: Callable[[Tensor], Tensor],
     codes: Float[Tensor, "... n z"],
@@ -204,6 +208,7 @@ def hessian(
     return Hessian(-_information(jacobians.double(), variance), residual)
 
 
+@checked
 def residual_share(
     decode: Callable[[Tensor], Tensor],
     codes: Float[Tensor, "... n z"],
@@ -242,6 +247,7 @@ def residual_share(
     return ResidualShare(torch.where(whole == 0.0, 0.0, residual / whole), gauss_newton, residual)
 
 
+@checked
 def second_derivatives(
     decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"], weights: Float[Tensor, "..."]
 ) -> Float[Tensor, "... n z z"]:

@@ -4,6 +4,7 @@ from typing import NamedTuple, cast
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Parameters
 from axiswise.distributions.estimators import minibatch_log_weights, total_correlation
 from axiswise.errors import AxiswiseError, NotDefined
@@ -22,6 +23,7 @@ class Independence(NamedTuple):
     """Correlations of the samples; 0 with latents that do not vary."""
 
 
+@checked
 def independence(posterior: Parameters, samples: Float[Tensor, "... n z"], *, points: int = 1000) -> Independence:
     r"""Estimates the total correlation of the aggregate posterior, which is 0 if and only if latents are independent.
 

@@ -11,6 +11,7 @@ from torch.func import jvp, vjp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import _convolution as convolution
 from axiswise.numerics._memory import keep_freed_memory
@@ -34,6 +35,7 @@ class Pass(NamedTuple):
     """Their derivatives by the latents."""
 
 
+@checked
 def jacobian(
     decode: Callable[[Tensor], Tensor],
     z: Float[Tensor, "... n z"],

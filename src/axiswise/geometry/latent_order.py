@@ -2,6 +2,7 @@ r"""The order of the latents: which of them hold the most, as principal componen
 
 from typing import NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Tensor
 
@@ -15,6 +16,7 @@ class LatentOrder(NamedTuple):
     """Their mean posterior variances, ascending."""
 
 
+@checked
 def latent_order(variance: Float[Tensor, "... n z"]) -> LatentOrder:
     r"""Ranks latents by their mean posterior variance: what is encoded most precisely comes first.
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.jacobian import jacobian
@@ -27,6 +28,7 @@ class LocalPCA(NamedTuple):
     """How many latents are active."""
 
 
+@checked
 def local_pca(
     x: Float[Tensor, "n ..."],
     codes: Float[Tensor, "... n z"],

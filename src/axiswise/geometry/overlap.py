@@ -6,6 +6,7 @@ from typing import NamedTuple, cast
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import Parameters, Prior
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal, uniform
@@ -26,6 +27,7 @@ class Overlap(NamedTuple):
     """KL(q ‖ p): large where there are encodings that the prior does not cover."""
 
 
+@checked
 def overlap(posterior: Parameters, samples: Float[Tensor, "... n z"], prior: Prior) -> Overlap:
     r"""Estimates how well a latent identifies the observation it encodes, and how far encodings are from the prior.
 

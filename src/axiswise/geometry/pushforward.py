@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.hessian import second_derivatives
@@ -46,6 +47,7 @@ class CrossDependence(NamedTuple):
     """Mean over the samples of the absolute derivative, row i, column j."""
 
 
+@checked
 def pushforward(jacobians: Float[Tensor, "... n x z"], codes: Float[Tensor, "... n z"]) -> Pushforward:
     r"""Computes the density of decoded points under a standard normal prior, whole and in factors.
 
@@ -97,6 +99,7 @@ def pushforward(jacobians: Float[Tensor, "... n x z"], codes: Float[Tensor, "...
     return Pushforward(along_singular_vectors.sum(-1), along_singular_vectors, along_latents)
 
 
+@checked
 def hadamard_defect(
     jacobians: Float[Tensor, "... n x z"],
     variance: Float[Tensor, "... n z"] | None = None,
@@ -143,6 +146,7 @@ def hadamard_defect(
     return HadamardDefect(defect, active.sum(-1), vanishing)
 
 
+@checked
 def log_length_gradients(
     decode: Callable[[Tensor], Tensor], codes: Float[Tensor, "... n z"]
 ) -> Float[Tensor, "... n z z"]:
@@ -170,6 +174,7 @@ def log_length_gradients(
     return second_derivatives(decode, codes, columns / columns.square().sum(-2, keepdim=True))
 
 
+@checked
 def cross_dependence(
     decode: Callable[[Tensor], Tensor],
     codes: Float[Tensor, "... n z"],

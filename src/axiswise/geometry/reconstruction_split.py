@@ -3,6 +3,7 @@ r"""The squared error of a noisy code: what the code itself misses, what the noi
 from collections.abc import Callable
 from typing import NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
@@ -30,6 +31,7 @@ class LinearisedNoise(NamedTuple):
     """What the noise of each latent adds by itself, σ_j² ‖J_j‖²; they add up where the posterior is diagonal."""
 
 
+@checked
 def reconstruction_split(
     decode: Callable[[Tensor], Tensor],
     codes: Float[Tensor, "... n z"],
@@ -77,6 +79,7 @@ def reconstruction_split(
     return ReconstructionSplit(cross / (deterministic + stochastic + cross), deterministic, stochastic, cross)
 
 
+@checked
 def linearised_noise(gram: Float[Tensor, "... n z z"], posterior: Parameters) -> LinearisedNoise:
     r"""Computes the stochastic term of the squared error with the decoder replaced by its tangent.
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Parameters
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.shapes import Float, Int, Tensor
@@ -26,6 +27,7 @@ class TrueInferenceError(NamedTuple):
     """With which sign."""
 
 
+@checked
 def tie(
     x: Float[Tensor, "n ..."],
     posterior: Parameters,

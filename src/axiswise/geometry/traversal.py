@@ -4,10 +4,12 @@ from collections.abc import Callable
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
 
+@checked
 def traversal(
     decode: Callable[[Tensor], Tensor],
     base: Float[Tensor, "... z"],
@@ -46,6 +48,7 @@ def traversal(
     return _decoded(decode, moved)
 
 
+@checked
 def traversal_2d(
     decode: Callable[[Tensor], Tensor],
     base: Float[Tensor, "... z"],

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import nn
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, DiagonalParameters, FullParameters, Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
@@ -34,6 +35,7 @@ class Transformed(NamedTuple):
     decoder: nn.Module | None
 
 
+@checked
 def scale_latents(model: EncoderDecoder, beta: float | int | Float[Tensor, " z"]) -> Transformed:
     r"""Multiplies the latents of a model by √β: the effect of β on a Gaussian VAE, besides overlap of encodings.
 
@@ -74,6 +76,7 @@ def scale_latents(model: EncoderDecoder, beta: float | int | Float[Tensor, " z"]
     )
 
 
+@checked
 def rotate_latents(
     model: EncoderDecoder, rotation: Float[Tensor, "z z"], posterior: Literal["full", "diagonal"] = "full"
 ) -> Transformed:

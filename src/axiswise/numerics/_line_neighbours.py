@@ -3,10 +3,12 @@
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int
 
 
+@checked
 def nearest_on_line(
     values: Float[ndarray, " n"], queries: Float[ndarray, " m"], neighbours: int
 ) -> Int[ndarray, "m neighbours"]:

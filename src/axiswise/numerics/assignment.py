@@ -8,6 +8,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.optimize import linear_sum_assignment
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Num
 
@@ -25,6 +26,7 @@ class Assignment(NamedTuple):
     """Sum of the paired weights."""
 
 
+@checked
 def assignment(weights: Num[ndarray, "... r c"]) -> Assignment:
     r"""Pairs rows with columns, one to one, so that the paired weights add up to the most.
 

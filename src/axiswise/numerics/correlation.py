@@ -3,9 +3,11 @@
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.shapes import Float, Num
 
 
+@checked
 def standardised(values: Num[ndarray, "... n z"]) -> Float[ndarray, "... n z"]:
     r"""Brings each variable to mean 0 and deviation 1 over the axis ``n``; constant ones become 0.
 
@@ -24,6 +26,7 @@ def standardised(values: Num[ndarray, "... n z"]) -> Float[ndarray, "... n z"]:
     return centred / np.where(deviation > 0, deviation, 1.0)
 
 
+@checked
 def cross_correlation(first: Num[ndarray, "... n a"], second: Num[ndarray, "... n b"]) -> Float[ndarray, "... a b"]:
     r"""Pearson's correlation of each variable of the first with each of the second; 0 where one is constant.
 
@@ -40,6 +43,7 @@ def cross_correlation(first: Num[ndarray, "... n a"], second: Num[ndarray, "... 
     return np.clip(product / first.shape[-2], -1.0, 1.0)
 
 
+@checked
 def covariance(values: Num[ndarray, "n z"]) -> Float[ndarray, "z z"]:
     r"""Unbiased covariance of the variables: :math:`\frac{1}{n - 1} \sum_i (v_i - \bar v)(v_i - \bar v)^\top`.
 

@@ -10,10 +10,12 @@ import numpy as np
 from numpy import ndarray
 from scipy.special import xlogy
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Num
 
 
+@checked
 def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndarray, "... n z"]:
     r"""Replaces each code by the number of its bin: `bins` bins of equal width from its smallest to its largest value.
 
@@ -51,6 +53,7 @@ def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndar
     return np.swapaxes(binned, -2, -1)
 
 
+@checked
 def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -> Int[ndarray, "... k z levels bins"]:
     r"""Counts how often each level of each factor meets each value of each code.
 
@@ -84,6 +87,7 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
     return np.array(counts, dtype=np.int64).reshape(*leading, len(rows), latents, levels, bins)
 
 
+@checked
 def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
     r"""Estimates the entropy of a variable from counts of its levels: :math:`H = -\sum_l \hat p_l \ln \hat p_l`.
 
@@ -100,6 +104,7 @@ def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
     return np.asarray(-xlogy(frequencies, frequencies).sum(-1))
 
 
+@checked
 def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]:
     r"""Estimates the mutual information of two discrete variables: :math:`I = H(A) + H(B) - H(A, B)`.
 
@@ -116,6 +121,7 @@ def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]
     return np.asarray(np.maximum(entropy(counts.sum(-1)) + entropy(counts.sum(-2)) - joint, 0.0))
 
 
+@checked
 def binned_information(
     codes: Num[ndarray, "... n z"], factors: Int[ndarray, "n k"], bins: int = 20
 ) -> Float[ndarray, "... k z"]:

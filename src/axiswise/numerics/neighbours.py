@@ -11,12 +11,14 @@ from numpy import ndarray
 from scipy.spatial import KDTree
 from scipy.special import digamma
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Num
 
 ROUNDING = 64 * np.finfo(np.float64).eps  # of values that were scaled, relative to their size: a few operations
 
 
+@checked
 def kraskov_information(
     x: Num[ndarray, " n"],
     y: Num[ndarray, " n"],
@@ -67,6 +69,7 @@ def kraskov_information(
     return max(float(found), 0.0)
 
 
+@checked
 def ross_information(x: Num[ndarray, " n"], levels: Int[ndarray, " n"], neighbours: int = 3) -> float:
     r"""Estimates the mutual information of a real variable with a discrete one.
 

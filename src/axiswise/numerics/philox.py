@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Tensor
 
@@ -32,6 +33,7 @@ WORD = 0xFFFFFFFF
 CACHE_BLOCKS = 1 << 16  # blocks worked on at a time on a CPU: enough for two threads, and the rounds stay in its cache
 
 
+@checked
 def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Encrypts a counter of four 32-bit words under a key of two, in ten rounds.
 
@@ -66,6 +68,7 @@ def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, Te
     return c0, c1.bitwise_and_(WORD), c2, c3.bitwise_and_(WORD)
 
 
+@checked
 def words(
     seed: int | Int[Tensor, "..."], stream: str, step: int | Int[Tensor, "..."], count: int
 ) -> Int[Tensor, "... count"]:
@@ -101,6 +104,7 @@ def words(
     return out.reshape((*shape, blocks * 4))[..., :count]
 
 
+@checked
 def uniform(
     seed: int | Int[Tensor, "..."],
     stream: str,
@@ -122,6 +126,7 @@ def uniform(
     return drawn.bitwise_right_shift_(9).to(dtype).add_(0.5).mul_(2.0**-23).reshape((*drawn.shape[:-1], *shape))
 
 
+@checked
 def normal(
     seed: int | Int[Tensor, "..."],
     stream: str,
@@ -149,6 +154,7 @@ def normal(
     return drawn[..., :count].reshape((*drawn.shape[:-1], *shape))
 
 
+@checked
 def integers(
     seed: int | Int[Tensor, "..."], stream: str, step: int | Int[Tensor, "..."], shape: Sequence[int], high: int
 ) -> Int[Tensor, "..."]:
@@ -167,6 +173,7 @@ def integers(
     return drawn.mul_(high).bitwise_right_shift_(32).reshape((*drawn.shape[:-1], *shape))
 
 
+@checked
 def permutation(seed: int, stream: str, length: int) -> Int[Tensor, " length"]:
     """Draws a uniformly random order of 0 … length − 1, by sorting 62-bit random keys.
 

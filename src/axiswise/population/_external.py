@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from axiswise._arguments import checked
 from axiswise.distributions import (
     Bernoulli,
     Deterministic,
@@ -46,6 +47,7 @@ RECONSTRUCTIONS = ("reconstruction", "recon_x", "recon", "x_hat", "sample", "mea
 KINDS = {Diagonal: DiagonalParameters, Full: FullParameters, Deterministic: DeterministicParameters}
 
 
+@checked
 def from_models(
     models: Sequence[tuple[Callable[..., Any], Callable[..., Any] | None]],
     *,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, is_dataclass
 from itertools import product
 from typing import Any, Required, TypedDict, Unpack
 
+from axiswise._arguments import check_fields, checked
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
 from axiswise.objectives import Objective
@@ -41,6 +42,7 @@ class Member:
     history: int | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_parts(self)
         for name, low in (("steps", 0), ("batch", 1), ("seed", 0), ("history", 1)):
             value = getattr(self, name)
@@ -105,6 +107,7 @@ class Choices(TypedDict, total=False):
 
 
 # Keyword arguments, not parameters: only they keep the order of the call, which is that of the product.
+@checked
 def grid(**choices: Unpack[Choices]) -> list[Member]:
     """Members for every combination of choices, the last named varying fastest.
 

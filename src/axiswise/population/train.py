@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset
 from axiswise.data.dataset import value_range
 from axiswise.distributions import Likelihood
@@ -82,6 +83,7 @@ class Failure(NamedTuple):
         return cls(reason, tuple(member.address for member in members), where)
 
 
+@checked
 def train(
     members: Sequence[Member],
     dataset: FactorDataset,
@@ -291,6 +293,7 @@ class _Stopped(Exception):
         self.error = error
 
 
+@checked
 def load(
     path: str | Path,
     *,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.statistics import Interval
 
@@ -71,6 +72,9 @@ class Explanation:
     limits: tuple[str, ...]
     about: Mapping[str, Any]
     arrays: Mapping[str, ndarray]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def baselines(self) -> dict[str, dict[str, Baseline]]:

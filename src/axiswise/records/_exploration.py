@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
+from axiswise._arguments import check_fields
+
 NOT_CHOSEN = "it was not chosen to run"
 
 
@@ -58,6 +60,9 @@ class Exploration:
     members: tuple[ExploredMember, ...]
     arrays: Mapping[str, ndarray]
     about: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def running(self) -> tuple[ExploredMember, ...]:

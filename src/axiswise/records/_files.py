@@ -21,6 +21,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.records._forms import misfit
 from axiswise.records._layout import EARLIER, GZIP, PARTIAL, WITH_DIGEST
@@ -92,6 +93,7 @@ def check_regular(path: Path) -> None:
         )
 
 
+@checked
 def write_bytes(path: Path, contents: bytes) -> None:
     """Writes a file atomically, as `replacing` does."""
     with replacing(path) as stream:
@@ -153,6 +155,7 @@ def _is_deep(value: Any) -> bool:
     return True
 
 
+@checked
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Writes a JSON object atomically, keys in the order given, readable by people; with a digest if it is ours."""
     if value.get("format") in WITH_DIGEST:
@@ -160,6 +163,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
+@checked
 def read_json(path: Path, expected: str, form: Any = Any) -> Json:
     """Reads a JSON object whose "format" must be `expected`, or what that was in version 0.1.
 
@@ -328,6 +332,7 @@ class Tensors(NamedTuple):
     about: Json
 
 
+@checked
 def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
     """Writes arrays and a JSON object about them into one safetensors file, atomically.
 
@@ -356,6 +361,7 @@ def read_about(path: Path, expected: str, form: Any = Any) -> Json:
     return _open(path, expected, form)[1]
 
 
+@checked
 def read_tensors(path: Path, expected: str, form: Any = Any) -> Tensors:
     """Reads a safetensors file whose "format" must be `expected`.
 

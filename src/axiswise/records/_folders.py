@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import RESTORE, StoredArrays, read_json, write_bytes, write_json, write_rows, write_tensors
 from axiswise.records._forms import ArraysForm, RunForm, StudyForm
@@ -29,6 +30,7 @@ NAMES = ("runs", "skipped", "failed", "running", "planned")  # fields of a study
 PUBLISHED = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
 
 
+@checked
 def read_study_header(folder: str | Path) -> dict[str, Any]:
     """What the ``study.json`` of a study folder says; empty if the folder has none.
 
@@ -74,6 +76,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     return read_json(folder / RUN_FILE, RUN, RunForm)
 
 
+@checked
 def read_arrays(run: str | Path, name: str) -> Mapping[str, np.ndarray]:
     """The arrays that a run folder stores under a name, each read when it is asked for; empty if it has none.
 
@@ -112,6 +115,7 @@ def _about_arrays(run: Path, name: str) -> dict[str, Any]:
     return {"name": name} | ({"dataset": read_json(header, RUN, RunForm).get("dataset")} if header.is_file() else {})
 
 
+@checked
 def copy_results(study: Path, target: Path, arrays: Iterable[tuple[str, str, Sequence[str]]] = ()) -> None:
     """Copies a study folder without its weights, in place of what was copied there before.
 

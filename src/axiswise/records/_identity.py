@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 
 Json = dict[str, Any]
 
 
+@checked
 def stored_as(name: Callable[[Any], str]) -> dict[str, Any]:
     """Metadata of a field whose value has no JSON form of its own and is stored by a name.
 
@@ -46,6 +48,7 @@ def left_out_if_empty() -> dict[str, Any]:
     return {"left_out_if_empty": True}
 
 
+@checked
 def describe(value: Any) -> Any:
     """The JSON form of a description.
 
@@ -93,6 +96,7 @@ def _floats(entry: Any) -> Any:
     return float(entry) if type(entry) is int else entry
 
 
+@checked
 def restore(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
     """The description that a JSON form encodes. Names are looked up in `catalogue` alone.
 
@@ -129,6 +133,7 @@ def _restored(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
         raise AxiswiseError(f"Stored arguments do not fit {name}: {error}.") from error
 
 
+@checked
 def address(form: Any) -> str:
     """A content address: sixteen hexadecimal digits of the SHA-256 of a canonical JSON text.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.image import imsave
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.records import Exploration, ExploredMember, write_bytes
 from axiswise.records._exploration import NOT_CHOSEN
@@ -48,6 +49,7 @@ HISTOGRAM = (
 )
 
 
+@checked
 def explorer(exploration: Exploration, path: str | Path) -> Path:
     """Writes a page in which decoders run: one HTML file, without server or network.
 

@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.report.figures import DPI
 
 __all__ = ["Markup", "Picture", "element", "figure", "join", "table", "whole_page"]
@@ -51,6 +52,7 @@ class Picture(NamedTuple):
     place: Literal["wide", "half", "beside"] = "wide"
 
 
+@checked
 def figure(picture: Picture) -> Markup:
     """A picture with its caption, inside the page."""
     source = "data:image/png;base64," + base64.b64encode(picture.png).decode("ascii")
@@ -62,6 +64,7 @@ def figure(picture: Picture) -> Markup:
     )
 
 
+@checked
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "scroll") -> Markup:
     """A table; "scroll prose" lets the text of its cells run over several lines."""
     head = element("thead", element("tr", *(element("th", text) for text in heads)))
@@ -69,6 +72,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "scr
     return element("div", element("table", head, body), class_=style)
 
 
+@checked
 def whole_page(title: str, *children: str, head: str = "") -> str:
     """Makes a document of a page's parts, in the style of all reports.
 

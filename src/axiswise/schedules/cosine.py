@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from axiswise.schedules.schedule import check_steps
+from axiswise._arguments import check_fields
+from axiswise.shapes import Count, Number
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,12 @@ class Cosine:
         [1.0, 0.5, 0.0, 0.0]
     """
 
-    start: float
-    end: float
-    steps: int
+    start: Number
+    end: Number
+    steps: Count
 
     def __post_init__(self) -> None:
-        check_steps("Cosine", self.steps)
+        check_fields(self)
 
     def at(self, step: int) -> float:
         """The formula above, with t = min(step, steps)."""

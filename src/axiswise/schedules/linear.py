@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from axiswise.schedules.schedule import check_steps
+from axiswise._arguments import check_fields
+from axiswise.shapes import Count, Number
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,12 @@ class Linear:
         [0.0, 2.0, 4.0, 4.0]
     """
 
-    start: float
-    end: float
-    steps: int
+    start: Number
+    end: Number
+    steps: Count
 
     def __post_init__(self) -> None:
-        check_steps("Linear", self.steps)
+        check_fields(self)
 
     def at(self, step: int) -> float:
         """The formula above, with t = step and T = steps."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._logistic import NAMED, logistic_regression
@@ -48,6 +49,7 @@ class BetaVAEScore(NamedTuple, Of[Value]):
     best=None,  # codes that mix factors reach it too
     tolerance=0.005,
 )
+@checked
 def beta_vae(
     codes: Codes,
     factors: Values,

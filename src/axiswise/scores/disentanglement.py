@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics._line_neighbours import nearest_on_line
 from axiswise.scores._value import Of, Value, as_html, as_text
@@ -45,6 +46,7 @@ class Disentanglement(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, tolerance=0.05)
+@checked
 def disentanglement(
     codes: Codes,
     factors: Values,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.stats import rankdata
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.scores._logistic import NAMED, logistic_regression
 from axiswise.scores._value import Of, Value, as_html, as_text
@@ -43,6 +44,7 @@ class Explicitness(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.5, tolerance=0.015)
+@checked
 def explicitness(
     codes: Codes,
     factors: Values,

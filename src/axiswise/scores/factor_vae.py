@@ -7,6 +7,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.sparse import csr_array
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._value import Of, Value, as_html, as_text
@@ -51,6 +52,7 @@ class FactorVAEScore(NamedTuple, Of[Value]):
     chance=lambda sizes, latents: 1 / len(sizes),
     tolerance=0.01,
 )
+@checked
 def factor_vae(
     codes: Codes,
     factors: Values,

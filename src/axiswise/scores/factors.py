@@ -7,6 +7,7 @@ from typing import final, get_args
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import check_fields, checked
 from axiswise._columns import as_columns, bad_rows
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import equal_width_bins
@@ -30,6 +31,9 @@ class Factors:
     kinds: tuple[Kind, ...]
     names: tuple[str, ...]
     levels: tuple[tuple[str, ...] | None, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __len__(self) -> int:
         return self.values.shape[1]
@@ -81,6 +85,7 @@ class Factors:
         return np.stack([np.cos(angles), np.sin(angles)], -1)
 
 
+@checked
 def as_factors(factors: Values, samples: int, kinds: Kind | Sequence[Kind] | None = None) -> Factors:
     """Reads factors of shape (n, k), or (n) for a single one, that belong to `samples` codes.
 

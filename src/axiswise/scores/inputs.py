@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise._columns import Columns, as_columns, as_columns_alike, complete_rows
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import permutation
@@ -75,6 +76,7 @@ class Split(NamedTuple):
     inputs: Inputs
 
 
+@checked
 def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
     """Reads the codes of a score that needs no factors.
 
@@ -92,6 +94,7 @@ def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
     return CodesRead(read, _inputs(read, None, array.shape[-2] - read.shape[-2]))
 
 
+@checked
 def read_pair(
     codes: Array | Table, factors: Values, kinds: Kind | Sequence[Kind] | None = None, missing: OnMissing = "raise"
 ) -> PairRead:
@@ -112,6 +115,7 @@ def read_pair(
     return PairRead(read, known, _inputs(read, known, dropped))
 
 
+@checked
 def read_population(
     codes: Array | Table, kl: Array | Table | None, kl_above: float, missing: OnMissing = "raise"
 ) -> PopulationRead:
@@ -147,6 +151,7 @@ def read_population(
     return PopulationRead(read, alive, _inputs(read, None, array.shape[1] - read.shape[1]))
 
 
+@checked
 def split(
     codes: Array | Table,
     factors: Values,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import equal_width_bins
 from axiswise.scores._value import Of, Value, as_html, as_text
@@ -45,6 +46,7 @@ class IRS(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift"])
+@checked
 def irs(
     codes: Codes,
     factors: Values,

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import binned_information, entropy, kraskov_information, ross_information
 from axiswise.scores._value import Of, Value, as_html, as_text
@@ -44,6 +45,7 @@ class MIG(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0)
+@checked
 def mig(
     codes: Codes,
     factors: Values,

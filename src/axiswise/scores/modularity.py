@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.numerics import binned_information
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
@@ -35,6 +36,7 @@ class Modularity(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"])
+@checked
 def modularity(
     codes: Codes,
     factors: Values,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.numerics import binned_information, equal_width_bins
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_codes
@@ -32,6 +33,7 @@ class MutualInformation(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, best=0.0)
+@checked
 def mutual_information(codes: Codes, *, missing: OnMissing = "raise", bins: int = 20) -> MutualInformation[Value]:
     r"""Scores how much two latents say about each other, on average over pairs. It needs no factors.
 

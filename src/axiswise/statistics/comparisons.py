@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.statistics._resampling import check_settings, selections, signs
 from axiswise.statistics._student import half_width, two_sided
@@ -75,6 +76,7 @@ def compare_paired(
     return Comparison(interval, p, permutation_p, f"paired: Student t; {tried} sign flips")
 
 
+@checked
 def compare(a: Values, b: Values, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Comparison:
     r"""Compares two groups that are not matched: difference of means, its interval, and two tests.
 

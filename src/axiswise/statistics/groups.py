@@ -4,11 +4,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 
 Groups = dict[tuple[Any, ...], dict[Any, float]]
 
 
+@checked
 def grouped(
     rows: Iterable[Mapping[str, Any]],
     measure: str,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.special import ndtr, ndtri
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.statistics._resampling import check_settings, resampled_rows, rows_without_one
 from axiswise.statistics._student import half_width
@@ -36,6 +37,7 @@ class Interval(NamedTuple):
     """Values that were missing."""
 
 
+@checked
 def mean_interval(values: Values, *, level: float = 0.95) -> Interval:
     r"""Mean of a few members' values and its Student t interval: the "mean ± 95 %" of every summary.
 
@@ -67,6 +69,7 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Interval:
     return Interval(mean, mean - half, mean + half, level, len(known), "Student t", left_out)
 
 
+@checked
 def bootstrap(
     values: Values,
     statistic: Callable[..., Any] = np.mean,
@@ -115,6 +118,7 @@ def bootstrap(
     return Interval(estimate, low, high, level, len(known), method, left_out)
 
 
+@checked
 def bootstrap_rows(
     arrays: Sequence[ndarray],
     statistic: Callable[..., float],

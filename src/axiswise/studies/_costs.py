@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.studies.study import Study
 
 Column = Literal["cpu", "gpu"]
@@ -40,6 +41,7 @@ class Cost(NamedTuple):
 
 
 @cache
+@checked
 def read_costs(package: str) -> dict[str, Any]:
     """A package's ``costs.toml``: for each column what it was measured with, and its entries, seconds or a reason.
 
@@ -57,6 +59,7 @@ def read_costs(package: str) -> dict[str, Any]:
     return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 
+@checked
 def study_cost(name: str, study: Study, column: Column) -> Cost:
     """What a study costs from beginning to end: all its processes together, training and measuring.
 
@@ -68,12 +71,14 @@ def study_cost(name: str, study: Study, column: Column) -> Cost:
     return cost_entry(read_costs(study.__module__.partition(".")[0]), column, "studies", name)
 
 
+@checked
 def cost_entry(document: Mapping[str, Any], column: Column, table: str, name: str) -> Cost:
     """One entry of a document that `read_costs` gave; ``benchmarks/costs.py`` adds missing ones."""
     entry = document.get(column, {}).get(table, {}).get(name, "not measured: new")
     return Cost(None, (f"{name} {entry}",)) if isinstance(entry, str) else Cost(float(entry))
 
 
+@checked
 def sum_costs(parts: Iterable[Cost]) -> Cost:
     """The sum of what is known, with the reasons for what is not."""
     parts = list(parts)

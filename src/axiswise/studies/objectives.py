@@ -1,5 +1,6 @@
 """The study that trains every objective of the catalogue on the same images."""
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset, dsprites, transitions
 from axiswise.distributions import Deterministic, Diagonal, Full
 from axiswise.distributions.estimators import MMD
@@ -59,6 +60,7 @@ def catalogue(steps: int) -> dict[str, Objective]:
     }
 
 
+@checked
 def objectives(scale: Scale) -> list[Run]:
     """Does every objective train?
 
@@ -91,6 +93,7 @@ COMPARED = ("autoencoder", "beta-vae", "annealed-vae", "factor-vae", "beta-tcvae
 COMPARISON_STEPS = {"smoke": 2, "default": 30_000, "paper": 300_000}
 
 
+@checked
 def comparison(scale: Scale) -> list[Run]:
     """How well do six objectives disentangle dSprites?
 

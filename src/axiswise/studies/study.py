@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from axiswise._arguments import check_fields
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import Measure
@@ -37,6 +38,7 @@ class Run:
     stop: StoppingRule | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.validated and not self.held_out:
             raise AxiswiseError(
                 f"`every` and `stop` of run {self.name!r} need data to validate on. Got held_out=False. Pass "

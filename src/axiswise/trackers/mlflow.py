@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from axiswise._arguments import checked
 from axiswise.population import Entry
 from axiswise.trackers._scalars import Tracker, needed, scalars, settings
 
 
 @contextmanager
+@checked
 def mlflow(experiment: str, uri: str | None = None) -> Iterator[Tracker]:
     """Logs the histories to MLflow, a run for each member: its settings are parameters, its terms metrics.
 

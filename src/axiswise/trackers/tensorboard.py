@@ -6,11 +6,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from axiswise._arguments import checked
 from axiswise.population import Entry
 from axiswise.trackers._scalars import Tracker, needed, scalars, settings
 
 
 @contextmanager
+@checked
 def tensorboard(folder: str | Path) -> Iterator[Tracker]:
     """Writes the histories for TensorBoard, a run for each member: ``tensorboard --logdir FOLDER`` shows them.
 

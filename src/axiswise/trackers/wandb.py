@@ -5,11 +5,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from axiswise._arguments import checked
 from axiswise.population import Entry
 from axiswise.trackers._scalars import Tracker, needed, scalars, settings
 
 
 @contextmanager
+@checked
 def wandb(project: str, folder: str | Path = ".", mode: str = "offline") -> Iterator[Tracker]:
     """Logs the histories for Weights & Biases, a run for each member.
 

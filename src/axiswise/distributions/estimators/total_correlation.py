@@ -4,12 +4,14 @@ import math
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions.posteriors import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
 
 
+@checked
 def minibatch_log_weights(batch: int, like: Tensor) -> Float[Tensor, "n n"]:
     r"""Log-weights that treat the minibatch as the whole set: log (1 / B) everywhere.
 
@@ -32,6 +34,7 @@ def minibatch_log_weights(batch: int, like: Tensor) -> Float[Tensor, "n n"]:
     return torch.full((batch, batch), -math.log(batch), dtype=like.dtype, device=like.device)
 
 
+@checked
 def stratified_log_weights(batch: int, size: int, like: Tensor) -> Float[Tensor, "n n"]:
     r"""Log-weights of minibatch stratified sampling, with which the aggregate posterior's density is unbiased.
 
@@ -72,6 +75,7 @@ def stratified_log_weights(batch: int, size: int, like: Tensor) -> Float[Tensor,
     return torch.where(beyond == 0, -math.log(size), weights)
 
 
+@checked
 def total_correlation(
     posterior: Parameters, sample: Float[Tensor, "n z"], log_weights: Float[Tensor, "n n"]
 ) -> Float[Tensor, ""]:

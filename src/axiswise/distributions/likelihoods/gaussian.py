@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
@@ -28,6 +29,7 @@ class Gaussian:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.scale < math.inf:
             raise AxiswiseError(f"`scale` of a Gaussian likelihood must be a positive number. Got {self.scale!r}.")
 

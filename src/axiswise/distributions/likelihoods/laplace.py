@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
@@ -26,6 +27,7 @@ class Laplace:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.scale < math.inf:
             raise AxiswiseError(f"`scale` of a Laplace likelihood must be a positive number. Got {self.scale!r}.")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors.prior import Divergence
 from axiswise.errors import AxiswiseError
@@ -50,6 +51,7 @@ class Anisotropic:
     total: float | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         # Values from training are tensors and are not checked.
         if not isinstance(self.logits, Tensor) and not (self.logits and all(map(math.isfinite, self.logits))):
             raise AxiswiseError(
@@ -103,6 +105,7 @@ class Anisotropic:
         return logits.log_softmax(-1) + math.log(self.latents if self.total is None else self.total)
 
 
+@checked
 def singular_value_logits(
     x: Float[Tensor, "n ..."], latents: int, temperature: float = 1.0, *, centred: bool = True
 ) -> tuple[float, ...]:

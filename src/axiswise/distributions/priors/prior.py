@@ -2,6 +2,7 @@
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from axiswise._arguments import checked
 from axiswise.distributions.posteriors import Parameters
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
@@ -45,6 +46,7 @@ class Prior(Protocol):
         ...
 
 
+@checked
 def kl_at(
     sample: Float[Tensor, "... z"],
     posterior: Parameters,

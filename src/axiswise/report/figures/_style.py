@@ -17,6 +17,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from axiswise._arguments import checked
+
 INK, MUTED, RULE, ACCENT = "#1f2933", "#7b8794", "#e4e7eb", "#2b6cb0"
 SEQUENCE = ListedColormap(colormaps["viridis"](np.linspace(0, 0.9, 256)))  # the palest yellow is lost on white
 DPI = 200
@@ -48,6 +50,7 @@ STYLE = {
 P = ParamSpec("P")
 
 
+@checked
 def picture(build: Callable[P, Figure]) -> Callable[P, bytes]:
     """Makes a function that builds a figure into one that returns it as PNG bytes."""
 
@@ -61,6 +64,7 @@ def picture(build: Callable[P, Figure]) -> Callable[P, bytes]:
     return draw
 
 
+@checked
 def tight() -> ConstrainedLayoutEngine:
     """A layout of panels that almost touch."""
     return ConstrainedLayoutEngine(w_pad=0.015, h_pad=0.02, wspace=0.0, hspace=0.0)

@@ -16,6 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
+from axiswise._arguments import checked
 from axiswise.report._sections import TRAILING, label, setting
 from axiswise.report.figures._style import ACCENT, MUTED, SEQUENCE, WIDTH, picture
 from axiswise.statistics import mean_interval
@@ -45,6 +46,7 @@ class Line(NamedTuple):
 
 
 @picture
+@checked
 def curves(kinds: Sequence[Curve], measures: Sequence[str], x_label: str) -> Figure:
     """Draws every measure against a swept quantity: mean line, band of its 95 % interval, a dot per member.
 
@@ -84,6 +86,7 @@ def _shown(x: np.ndarray, y: np.ndarray) -> np.ndarray | slice:
 
 
 @picture
+@checked
 def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
     """Draws every measure as a strip per kind of member: a dot per member, a bar at the mean, its 95 % interval."""
     figure, panels = _panels(len(measures), most=4 if len(kinds) <= 4 else 2)
@@ -109,6 +112,7 @@ def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
 
 
 @picture
+@checked
 def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) -> Figure:
     """Draws one measure against another, a dot per member, coloured by the swept value where there is one."""
     figure = Figure(figsize=(4.6, 3.4), layout="constrained")
@@ -130,6 +134,7 @@ def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) ->
 
 
 @picture
+@checked
 def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | None) -> Figure:
     """Draws every term of the objective against the step, a thin line per member, coloured by the swept value."""
     figure, panels = _panels(len(terms))
@@ -159,6 +164,7 @@ def _settled(step: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 @picture
+@checked
 def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
     """Draws each latent's KL over training, a panel per member.
 

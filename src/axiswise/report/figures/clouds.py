@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from axiswise._arguments import checked
 from axiswise.report.figures._style import INK, MUTED, RULE, SEQUENCE, WIDTH, picture, tight
 
 LETTERS = 14  # of a row's name that fit into an inch of a panel's side
@@ -25,6 +26,7 @@ class Plane(NamedTuple):
 
 
 @picture
+@checked
 def latent_planes(rows: Sequence[tuple[str, Sequence[Plane]]], names: Sequence[str]) -> Figure:
     """Draws the latent plane of every member: a row per setting, a panel per seed, coloured by the two factors.
 
@@ -64,6 +66,7 @@ def latent_planes(rows: Sequence[tuple[str, Sequence[Plane]]], names: Sequence[s
     return figure
 
 
+@checked
 def factor_colours(unit: np.ndarray) -> np.ndarray:
     """Colours points of the unit square: a blend of four corner colours, and a quiet chequer that shows bends.
 
@@ -88,6 +91,7 @@ def _unit(values: np.ndarray) -> np.ndarray:
 
 
 @picture
+@checked
 def scatter_factors(x: np.ndarray, factors: np.ndarray, names: Sequence[str]) -> Figure:
     """Draws points of one, two or three dimensions (more: their first three principal components), once per factor."""
     principal = x.shape[1] > 3

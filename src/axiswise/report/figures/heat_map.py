@@ -10,6 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from axiswise._arguments import checked
 from axiswise.report.figures._style import INK, MUTED, SEQUENCE, picture
 
 CELL, WIDEST = 0.52, 14.0  # inches
@@ -24,6 +25,7 @@ class HeatMap(NamedTuple):
 
 
 @picture
+@checked
 def heat_maps(
     maps: Sequence[HeatMap], factors: Sequence[str], latents: Sequence[str], quantity: str, top: float | None = None
 ) -> Figure:

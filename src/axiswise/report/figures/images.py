@@ -7,11 +7,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from axiswise._arguments import checked
 from axiswise.report._sections import number
 from axiswise.report.figures._style import INK, MUTED, WIDTH, picture, tight
 
 
 @picture
+@checked
 def reconstructions(x: Sequence[np.ndarray], reconstructed: Sequence[np.ndarray], names: Sequence[str]) -> Figure:
     """Draws images above their reconstructions, a pair of rows per member.
 
@@ -31,6 +33,7 @@ def reconstructions(x: Sequence[np.ndarray], reconstructed: Sequence[np.ndarray]
 
 
 @picture
+@checked
 def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: np.ndarray, title: str) -> Figure:
     """Draws a row per latent, in the order of its KL, that decodes the latent's values while the others stay.
 
@@ -63,6 +66,7 @@ def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: n
 
 
 @picture
+@checked
 def contact(images: np.ndarray, titles: Sequence[str] | None) -> Figure:
     """Draws images (n, c, h, w) side by side, with their titles where given."""
     columns = min(len(images), max(4, math.ceil(math.sqrt(len(images) * 1.6))))
@@ -83,6 +87,7 @@ def contact(images: np.ndarray, titles: Sequence[str] | None) -> Figure:
     return figure
 
 
+@checked
 def mosaic(images: np.ndarray, gap: int = 2) -> np.ndarray:
     """Lays a grid of images (rows, columns, c, h, w) out as one picture (H, W, 3), with white gaps.
 

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from axiswise._arguments import checked
 from axiswise.report.figures._style import ACCENT, INK, MUTED, WIDTH, picture
 from axiswise.report.figures.charts import PALETTE
 
@@ -35,6 +36,7 @@ class Theory(NamedTuple):
     """The β from which each latent is off (z,)."""
 
 
+@checked
 def distinct(branches: np.ndarray) -> np.ndarray:
     """Leaves out branches that are the same curve as one before, up to rounding.
 
@@ -51,6 +53,7 @@ def distinct(branches: np.ndarray) -> np.ndarray:
 
 
 @picture
+@checked
 def theory_curves(theory: Theory) -> Figure:
     """Draws every term against β: where it peaks, and where latents are switched off."""
     figure = Figure(figsize=(WIDTH, 4.9), layout=ConstrainedLayoutEngine(wspace=0.04, hspace=0.06))

@@ -5,10 +5,12 @@ stands the one check of a value against an annotation. A function has it by `che
 and files by `misfit`; what does not fit is refused by name. Annotations are read once, when a function is defined.
 """
 
+import errno
 import functools
 import inspect
 import math
 import numbers
+import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -32,7 +34,7 @@ LARGEST = 2**63  # whole numbers are smaller, on either side of 0
 
 @dataclass(frozen=True)
 class Between:
-    """Limits of a number, for annotations: ``Annotated[int, Between(1)]``.
+    """Limits of a number, or of the length of a sequence, for annotations: ``Annotated[int, Between(1)]``.
 
     Arguments:
         least: The least value.
@@ -49,12 +51,15 @@ class Between:
     open: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Whether a number is finite and within the limits."""
+        """Whether a number, or the length of a sequence, is finite and within the limits."""
+        value = value if isinstance(value, numbers.Real) else len(value)
         least = value > self.least if self.open else value >= self.least
         return bool(least and value <= self.most and math.isfinite(value))
 
     def of(self, noun: str) -> str:
-        """What is within the limits, in words: ``a whole number`` or ``a number`` with its limits."""
+        """What is within the limits, in words: a noun such as ``a whole number`` with its limits."""
+        if "number" not in noun.split(" of ")[0]:
+            return f"{noun}, {self.least:g} of them" if self.least == self.most else f"{noun}, at least {self.least:g}"
         if self.most < math.inf:
             return f"{noun} {'above' if self.open else 'from'} {self.least:g} to {self.most:g}"
         if self.open and self.least == 0:
@@ -66,8 +71,8 @@ class Between:
 def checked(function: Function) -> Function:
     """Makes a function check its arguments against their annotations; its signature stays as it is.
 
-    Where the result is annotated as finite, and is not, the error names the arguments with their sizes: what is finite
-    may still be too large, or too small, for the arithmetic.
+    Where the result is one number, is annotated as finite, and is not, the error names the arguments with their sizes:
+    what is finite may still be too large, or too small, for the arithmetic. Of a stack, each member has its own.
 
     Example:
         >>> @checked
@@ -99,9 +104,14 @@ def checked(function: Function) -> Function:
             check = checks.get(name)
             if check is not None and (wrong := check(value, name, axes)):
                 raise AxiswiseError(f"{wrong}.")
-        result = function(*arguments, **named)
-        if finite_result and (count := _not_finite(result[0] if isinstance(result, tuple) else result)):
-            raise AxiswiseError(_overflow(function.__name__, count, given))
+        try:
+            result = function(*arguments, **named)
+        except Exception as error:
+            if said := _said_of(error, function.__name__, given):
+                raise AxiswiseError(said) from error
+            raise
+        if finite_result and _is_undefined(result[0] if isinstance(result, tuple) else result):
+            raise AxiswiseError(_overflow(function.__name__, given))
         return result
 
     return door  # pyright: ignore[reportReturnType] (it has the signature of `function`)
@@ -135,7 +145,7 @@ def misfit(value: Any, kind: Any, name: str) -> str | None:
         kind: The annotation: a type, a union, a literal, a container of such, an array with its axes, a function, a
             number with its limits, or a `TypedDict`, whose other keys may have any value. What cannot be looked at,
             such as a protocol that is not checked at run time, fits.
-        name: What the value is called; empty for the contents of a file, whose parts have names.
+        name: What the value is called; "it" for the contents of a file, whose parts have names of their own.
 
     Example:
         >>> misfit([3, None], list[int], "levels")
@@ -179,11 +189,12 @@ def words(kind: Any) -> str:
     if hasattr(kind, "dim_str"):
         noun = "an array" if kind.array_type is np.ndarray else "a tensor"
         return f"{noun} of {_numbers(kind)} with axes {_letters(kind)}"
-    if (plain := origin or kind) in WORDS:
-        return WORDS[plain]
-    if origin in (list, tuple, Sequence, Iterable):
+    plain = origin or kind
+    if origin in (list, tuple, Sequence, Iterable) and parts:
         part = get_args(parts[0])[0] if get_origin(parts[0]) is Annotated else parts[0]
         return f"a sequence of {SEVERAL.get(part, 'values')}"
+    if plain in WORDS:
+        return WORDS[plain]
     name = getattr(plain, "__name__", str(kind))
     return f"{'an' if name[:1] in 'AEIOaeio' else 'a'} {name}"
 
@@ -274,7 +285,7 @@ def _is_number(value: Any) -> bool:
 
 def _is_sequence(value: Any) -> bool:
     listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    return listed or (_is_array(value) and len(value.shape) == 1)
+    return listed or (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf")
 
 
 def _is_iterable(value: Any) -> bool:
@@ -286,8 +297,8 @@ OUTSIDES: dict[Any, Callable[[Any], bool]] = {
     float: _is_number,
     bool: lambda value: isinstance(value, bool | np.bool_),
     Callable: callable,
-    list: _is_sequence,
-    tuple: _is_sequence,
+    list: lambda value: isinstance(value, list | tuple),
+    tuple: lambda value: isinstance(value, list | tuple),
     Sequence: _is_sequence,
     Iterable: _is_iterable,
 }
@@ -329,8 +340,7 @@ def _check_mapping(keys: Check, values: Check) -> Check:
         for key, one in value.items():
             if wrong := keys(key, f"keys of {name}", axes):
                 return wrong
-            part = f"{name}.{key}" if name else str(key)
-            if wrong := values(one, part if part.isprintable() else f"{name}[{key!r:.40}]", axes):
+            if wrong := values(one, _part(name, key), axes):
                 return wrong
         return None
 
@@ -366,14 +376,18 @@ def _check_union(kind: Any) -> Check:
 
 
 def _check_limited(kind: Any) -> Check:
+    """The check of a number or sequence with limits, and of a sequence whose length is an axis, a mark that is text."""
     plain, *marks = get_args(kind)
-    fits, said = _check(plain), words(kind)
+    fits, outside, said = _check(plain), _outside(plain), words(kind)
     limits = [mark for mark in marks if isinstance(mark, Between)]
+    letters = [mark for mark in marks if isinstance(mark, str)]
 
     def check(value: Any, name: str, axes: Axes) -> str | None:
-        if fits(value, name, axes) or not all(limit.holds(value) for limit in limits):
+        if not outside(value) or not all(limit.holds(value) for limit in limits):
             return f"`{name}` must be {said}. Got {shown(value)}"
-        return None
+        if letters and (wrong := _axes_misfit((len(value),), letters, name, axes)):
+            return f"`{name}` must be {said}{wrong}. Got {len(value)} of them"
+        return fits(value, name, axes)
 
     return check
 
@@ -387,9 +401,11 @@ def _check_array(kind: Any) -> Check:
             return f"`{name}` must be {said}. Got {shown(value)}"
         if (wrong := _axes_misfit(tuple(value.shape), letters, name, axes)) is not None:
             return f"`{name}` must have axes {_letters(kind)}{wrong}. Got shape {tuple(value.shape)}"
-        if finite and getattr(value, "is_meta", False):
+        if getattr(value, "is_meta", False):
             return f"`{name}` must have values. Got a tensor of the device meta, which has none"
-        if finite and (count := _not_finite(value)):
+        if not finite or (letters[0] == "..." and len(value.shape) >= len(letters)):
+            return None  # of members in a stack one may have diverged, which is no reason to refuse the others
+        if count := _not_finite(value):
             return f"`{name}` must be finite. Got NaN or infinity in {count} of {math.prod(value.shape)} places"
         return None
 
@@ -423,16 +439,22 @@ def _check_keys(kind: Any) -> Check:
 
     def check(value: Any, name: str, axes: Axes) -> str | None:
         if not isinstance(value, Mapping):
-            return f"`{name or 'it'}` must be an object. Got {shown(value)}"
+            return f"`{name}` must be an object. Got {shown(value)}"
         for key, each in checks.items():
             if key in value:
-                if wrong := each(value[key], f"{name}.{key}" if name else key, axes):
+                if wrong := each(value[key], _part(name, key), axes):
                     return wrong
             elif key in kind.__required_keys__:
-                return f"`{name or 'it'}` must have `{key}`. Got {', '.join(map(str, value)) or 'nothing':.60}"
+                return f"`{name}` must have `{key}`. Got {', '.join(map(str, value)) or 'nothing':.60}"
         return None
 
     return check
+
+
+def _part(name: str, key: Any) -> str:
+    """The name of a part of a mapping; what a file holds has no name of its own."""
+    part = str(key) if name == "it" else f"{name}.{key}"
+    return part if part.isprintable() else f"{name}[{key!r:.40}]"
 
 
 def _is_finite_kind(kind: Any) -> bool:
@@ -460,11 +482,34 @@ def _not_finite(value: Any) -> int:
     return value.numel() - int(value.isfinite().sum())
 
 
-def _overflow(function: str, count: int, given: Mapping[str, Any]) -> str:
-    sizes = ", ".join(f"`{name}` up to {_largest(value):.3g}" for name, value in given.items() if _has_numbers(value))
+def _is_undefined(value: Any) -> bool:
+    """Whether a result is a single number that is NaN or infinite."""
+    return np.ndim(value) == 0 and _not_finite(value) > 0
+
+
+def _said_of(error: Exception, function: str, given: Mapping[str, Any]) -> str | None:
+    """What the arguments have to do with an error of the arithmetic or of the memory; None for any other error."""
+    if type(error).__name__.endswith("LinAlgError"):  # NumPy's and PyTorch's
+        return _overflow(function, given)
+    if isinstance(error, RuntimeError) and any(words in str(error) for words in ("same dtype", "same device")):
+        kinds = (f"`{name}` {_dtype(each)} on {each.device}" for name, each in given.items() if hasattr(each, "device"))
+        return f"The arguments of {function} must be of one type and on one device. Got {', '.join(kinds)}."
+    if isinstance(error, MemoryError) or any(words in str(error) for words in ("DefaultCPUAllocator", "Storage size")):
+        asked = re.search(r"allocate ([\d.]+ \w+)", str(error))
+        told = ", ".join(f"`{name}` = {shown(value)}" for name, value in given.items())
+        return f"{function} needs more memory than there is{(asked and f' ({asked[1]} at once)') or ''}. Got {told}."
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        names = [name for name, value in given.items() if isinstance(value, str | Path)]
+        return f"{_either(f'`{name}`' for name in names)} must be a path that the file system takes. Got one too long."
+    return None
+
+
+def _overflow(function: str, given: Mapping[str, Any]) -> str:
+    sizes = [f"`{name}` up to {_largest(value):.3g}" for name, value in given.items() if _has_numbers(value)]
+    told = ", ".join(sizes or (f"`{name}`" for name in given))
     return (
-        f"The result of {function} is NaN or infinite in {count} places: its arguments ({sizes or ', '.join(given)}) "
-        "are too large, too small or too nearly dependent for its arithmetic. Scale them."
+        f"{function} is NaN or infinite for these arguments ({told}): they are too large, too small or too nearly "
+        "dependent for its arithmetic. Scale them."
     )
 
 

@@ -31,13 +31,22 @@ if TYPE_CHECKING:
 else:
 
     class Finite(AbstractDtype):
-        """Floats that are finite, as arguments; as a result, an error is raised instead of another."""
+        """Floats in single or double precision that are finite.
 
-        dtypes = Float.dtypes
+        Of a stack of members (``...``) each may have diverged, and has a result that is not finite.
+        """
+
+        dtypes = ("float32", "float64")
 
 
 Count = Annotated[int, Between(1)]
 """A whole number of at least 1."""
+
+Bins = Annotated[int, Between(1, 2**16)]
+"""A number of bins: more hold less than one of any sample that fits into memory."""
+
+Draws = Annotated[int, Between(1, 10**6)]
+"""A number of Monte Carlo draws for each point."""
 
 Seed = Annotated[int, Between(0)]
 """The seed of a stream of random numbers."""
@@ -84,8 +93,10 @@ Kind = Literal["discrete", "continuous", "circular"]
 
 __all__ = [
     "Array",
+    "Bins",
     "Codes",
     "Count",
+    "Draws",
     "Finite",
     "Float",
     "Frame",

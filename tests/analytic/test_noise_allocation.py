@@ -148,7 +148,9 @@ def test_refuses_jacobians_that_diverged():
 def test_refuses_shapes_that_do_not_fit():
     with pytest.raises(AxiswiseError, match=r"`jacobians` must have axes \(…, n, x, z\). Got shape \(3, 2\)"):
         noise_allocation(EXAMPLE[0], 1.0)
-    with pytest.raises(AxiswiseError, match=r"`variance` must have the shape \(1, 2\) .* Got \(1, 3\)\."):
+    with pytest.raises(
+        AxiswiseError, match=r"`variance` must have axes .* and z = 2 as `jacobians` has\. Got shape \(1, 3\)"
+    ):
         allocation_objective(EXAMPLE, torch.ones(1, 3))
     with pytest.raises(AxiswiseError, match=r"`variance` must be positive, .* Got shape \(1, 2\), smallest -1\."):
         solve_noise_allocation(EXAMPLE, 1.0, None, -torch.ones(1, 2))

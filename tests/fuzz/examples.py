@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 import torch
@@ -379,6 +379,10 @@ BY_PLACE: dict[str, Callable[[], Any]] = {
     "records.stored_as.name": lambda: str,
     "report.contact_sheet.images": lambda: PIXELS[0],
     "report.contact_sheet.path": lambda: Path("contact.png"),
+    "scores.agreement.codes": lambda: np.stack([CODES, CODES + 0.1 * CODES[::-1]]),
+    "scores.agreement.kl": lambda: None,
+    "scores.read_population.codes": lambda: np.stack([CODES, CODES + 0.1 * CODES[::-1]]),
+    "scores.read_population.kl": lambda: None,
     "report.heat_map_sheet.matrices": lambda: [np.ones((2, 3))],
     "report.heat_map_sheet.factors": lambda: ["a", "b"],
     "report.heat_map_sheet.latents": lambda: ["0", "1", "2"],
@@ -398,7 +402,7 @@ BY_PLACE: dict[str, Callable[[], Any]] = {
     f"{FIGURES}.heat_maps.maps": lambda: [figures.HeatMap("mi", np.ones((2, 3)))],
     f"{FIGURES}.heat_maps.factors": lambda: ["a", "b"],
     f"{FIGURES}.heat_maps.latents": lambda: ["0", "1", "2"],
-    f"{FIGURES}.latent_courses.courses": lambda: [("kl", np.arange(4.0), np.ones((4, 3)))],
+    f"{FIGURES}.latent_courses.courses": lambda: [("kl", np.arange(4.0), np.ones((4, 3)), np.ones(3, bool))],
     f"{FIGURES}.latent_planes.rows": lambda: [("β", [figures.Plane(CODES[:, :2], FACTORS / 3, "MIG 0.5")])],
     f"{FIGURES}.latent_planes.names": lambda: ["a", "b"],
     f"{FIGURES}.mosaic.images": lambda: PIXELS,
@@ -522,6 +526,8 @@ def _array_type(annotation: Any) -> Any:
 
 
 def _options(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
     union = isinstance(annotation, types.UnionType) or get_origin(annotation) is Union
     return get_args(annotation) if union else (annotation,)
 

@@ -306,7 +306,9 @@ def test_refuses_what_has_no_products(measure):
         measure(gram=torch.zeros(2, 3, 4))
     with pytest.raises(AxiswiseError, match=r"`jacobians` must have axes .* Got shape \(2, 3\)"):
         measure(torch.zeros(2, 3))
-    with pytest.raises(AxiswiseError, match=r"`variance` must have the shape \(2, 4\) of .* Got \(3, 4\)"):
+    with pytest.raises(
+        AxiswiseError, match=r"`variance` must have axes .* and n = 2 as `jacobians` has\. Got shape \(3, 4\)"
+    ):
         measure(torch.zeros(2, 3, 4), torch.zeros(3, 4))
 
 

@@ -6,10 +6,11 @@ from inspect import unwrap
 
 import pytest
 
+from axiswise._arguments import misfit
 from axiswise.errors import AxiswiseError
 from axiswise.records import read_json, read_records, read_study_header
 from axiswise.records._files import append_rows, write_json
-from axiswise.records._forms import CohortForm, MemberForm, OutcomeForm, PlanForm, RunForm, StudyForm, misfit
+from axiswise.records._forms import CohortForm, MemberForm, OutcomeForm, PlanForm, RunForm, StudyForm
 from axiswise.records._layout import STUDY
 
 RUN = {"members": ["a"], "measures": []}
@@ -39,7 +40,7 @@ FAILURE = {"reason": "none", "members": [], "traceback": ""}
     ],
 )
 def test_what_does_not_fit_is_said(value, form, wrong):
-    found = misfit(value, form)
+    found = misfit(value, form, "it")
     assert found == wrong or (found and wrong and found.startswith(wrong))
 
 

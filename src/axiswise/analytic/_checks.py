@@ -63,7 +63,7 @@ def positive(name: str, value: Scalar, like: Tensor) -> Float[Tensor, "..."]:
     return tensor
 
 
-def check_latents(latents: int, dimensions: int) -> None:
+def check_latents(latents: int, dimensions: int, name: str = "latents") -> None:
     """Raises unless the number of latents is between one and the number of dimensions.
 
     Example:
@@ -71,9 +71,9 @@ def check_latents(latents: int, dimensions: int) -> None:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: `latents` must be a whole number between 1 and the 2 dimensions. Got 3.
     """
-    if isinstance(latents, bool) or not isinstance(latents, int) or not 1 <= latents <= dimensions:
+    if not 1 <= latents <= dimensions:
         raise AxiswiseError(
-            f"`latents` must be a whole number between 1 and the {dimensions} dimensions. Got {latents}."
+            f"`{name}` must be a whole number between 1 and the {dimensions} dimensions. Got {latents}."
         )
 
 

@@ -8,7 +8,7 @@ from axiswise._arguments import checked
 from axiswise.analytic.annealed_prior import annealed, log_normaliser
 from axiswise.distributions import Anisotropic, Parameters, Prior, StandardNormal
 from axiswise.numerics.gaussian import normal_entropy
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 class AnnealedELBO(NamedTuple):
@@ -33,11 +33,11 @@ class AnnealedELBO(NamedTuple):
 
 @checked
 def annealed_elbo(
-    log_likelihood: Float[Tensor, "..."],
+    log_likelihood: Finite[Tensor, "..."],
     posterior: Parameters,
-    sample: Float[Tensor, "... z"],
+    sample: Finite[Tensor, "... z"],
     prior: Prior,
-    beta: float | int | Float[Tensor, "..."],
+    beta: float | int | Finite[Tensor, "..."],
 ) -> AnnealedELBO:
     r"""Writes the objective of a β-VAE as the ELBO of an annealed prior and a reward for the posterior's entropy.
 

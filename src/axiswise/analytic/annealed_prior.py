@@ -21,7 +21,7 @@ from axiswise.distributions import (
 )
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Count, Finite, Float, Tensor
 
 NODES = 16  # of the Gauss–Legendre rule on each panel
 TAIL = 45.0  # depth, in nats below its largest value, to which the integrand is followed
@@ -69,7 +69,7 @@ class Annealed:
 
 
 @checked
-def annealed(prior: Prior, beta: float | int | Float[Tensor, "..."]) -> Annealed:
+def annealed(prior: Prior, beta: float | int | Finite[Tensor, "..."]) -> Annealed:
     r"""Returns the prior raised to the power β and normalised: the effective prior of a β-VAE.
 
     .. math:: f_\beta(z) = \frac{p(z)^\beta}{F_\beta}, \qquad F_\beta = \int p(z)^\beta\, dz
@@ -99,8 +99,8 @@ def annealed(prior: Prior, beta: float | int | Float[Tensor, "..."]) -> Annealed
 
 @checked
 def log_normaliser(
-    prior: Prior, beta: float | int | Float[Tensor, "*b"], latents: int | None = None
-) -> Float[Tensor, "..."]:
+    prior: Prior, beta: float | int | Finite[Tensor, "*b"], latents: Count | None = None
+) -> Finite[Tensor, "..."]:
     r"""Returns the logarithm of the integral that normalises an annealed prior, in float64.
 
     .. math:: \log F_\beta = \log \int p(z)^\beta\, dz

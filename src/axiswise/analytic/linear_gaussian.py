@@ -11,7 +11,7 @@ from axiswise.analytic._covariance import marginal_covariance, quadratic, shifte
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal
 from axiswise.numerics.gaussian import LOG_TWO_PI
-from axiswise.shapes import Array, Float, Int, Num, Shaped, Tensor
+from axiswise.shapes import Array, Finite, Float, Int, Num, Shaped, Tensor
 
 
 class LinearPosterior(NamedTuple):
@@ -214,7 +214,7 @@ class LinearVAE:
 
 
 @checked
-def linear_posterior(weights: Float[Tensor, "... x k"], noise: Scalar) -> LinearPosterior:
+def linear_posterior(weights: Finite[Tensor, "... x k"], noise: Scalar) -> LinearPosterior:
     r"""Returns the posterior of a standard normal z given :math:`x = W z + \eta`, :math:`\eta \sim N(0, \sigma^2 I)`.
 
     .. math:: p(z | x) = N\left(M^{-1} W^\top x,\ \sigma^2 M^{-1}\right), \qquad M = W^\top W + \sigma^2 I_k
@@ -233,14 +233,15 @@ def linear_posterior(weights: Float[Tensor, "... x k"], noise: Scalar) -> Linear
         >>> law.weights, law.covariance
         (tensor([[0.4000, 0.0000]]), tensor([[0.2000]]))
     """
+    positive("noise", noise, weights)
     inverse = torch.linalg.inv(shifted_gram(weights, noise))
     return LinearPosterior(inverse @ weights.mT, inverse * as_scalar(noise, weights)[..., None, None])
 
 
 @checked
 def mean_log_likelihood(
-    weights: Float[Tensor, "... x k"], noise: Scalar, second_moment: Float[Tensor, "... x x"]
-) -> Float[Tensor, "..."]:
+    weights: Finite[Tensor, "... x k"], noise: Scalar, second_moment: Finite[Tensor, "... x x"]
+) -> Finite[Tensor, "..."]:
     r"""Mean log-density of :math:`N(0, C)`, :math:`C = W W^\top + \sigma^2 I`, over data of a given second moment S.
 
     .. math:: -\tfrac12 \left( N \log 2\pi + \log\det C + \mathrm{tr}\, C^{-1} S \right)

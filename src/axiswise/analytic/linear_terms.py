@@ -13,7 +13,7 @@ from axiswise.analytic.linear_gaussian import LinearGaussian, LinearPosterior, L
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment
 from axiswise.numerics.gaussian import LOG_TWO_PI
-from axiswise.shapes import Float, Int, Shaped, Tensor
+from axiswise.shapes import Finite, Float, Int, Shaped, Tensor
 
 ENUMERATED_UP_TO = 5  # latents: 5! · 2⁵ = 3,840 signed permutations
 UNCORRELATED = 1e-9  # correlation of two latents' means below which they count as independent
@@ -113,7 +113,7 @@ def terms(model: LinearGaussian, vae: LinearVAE, beta: Scalar = 1.0) -> LinearTe
 
 
 @checked
-def beta_objective(covariance: Float[Tensor, "... x x"], vae: LinearVAE, beta: Scalar) -> Float[Tensor, "..."]:
+def beta_objective(covariance: Finite[Tensor, "... x x"], vae: LinearVAE, beta: Scalar) -> Finite[Tensor, "..."]:
     r"""Returns the β-objective of a linear VAE on data of mean 0 and covariance Σ, which training maximises.
 
     .. math:: \mathbb E \log p(x|z) - \beta\, \mathbb E\, \mathrm{KL}(q(z|x) \,\|\, p(z)), \qquad x \sim N(0, \Sigma)
@@ -140,7 +140,7 @@ def beta_objective(covariance: Float[Tensor, "... x x"], vae: LinearVAE, beta: S
 
 @checked
 def reconstruction_and_kl(
-    covariance: Float[Tensor, "... x x"], vae: LinearVAE
+    covariance: Finite[Tensor, "... x x"], vae: LinearVAE
 ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
     """Returns the two terms of the objective, as defined in `terms`, on data of mean 0 and a given covariance.
 

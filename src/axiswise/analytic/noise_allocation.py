@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from axiswise._arguments import checked
 from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 class NoiseAllocation(NamedTuple):
@@ -31,9 +31,9 @@ class NoiseAllocation(NamedTuple):
 
 @checked
 def allocation_objective(
-    jacobians: Float[Tensor, "... n x z"],
-    variance: Float[Tensor, "... n z"],
-    rotation: Float[Tensor, "... n z z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"],
+    variance: Finite[Tensor, "... n z"],
+    rotation: Finite[Tensor, "... n z z"] | None = None,
     *,
     per_sample: bool = False,
 ) -> Float[Tensor, "..."]:
@@ -72,8 +72,8 @@ def allocation_objective(
 
 @checked
 def allocation_bound(
-    jacobians: Float[Tensor, "... n x z"], budget: float | int | Float[Tensor, "..."], *, per_sample: bool = False
-) -> Float[Tensor, "..."]:
+    jacobians: Finite[Tensor, "... n x z"], budget: float | int | Finite[Tensor, "..."], *, per_sample: bool = False
+) -> Finite[Tensor, "..."]:
     r"""Computes the smallest effect of the noise without a rotation of the latents.
 
     .. math:: \mathbb E \lVert J \varepsilon \rVert^2 \geq d \left( \prod_j \lVert J_j \rVert^2 \sigma_j^2 \right)^{1/d}
@@ -109,7 +109,7 @@ def allocation_bound(
 
 @checked
 def noise_allocation(
-    jacobians: Float[Tensor, "... n x z"], budget: float | int | Float[Tensor, "..."], *, per_sample: bool = False
+    jacobians: Finite[Tensor, "... n x z"], budget: float | int | Finite[Tensor, "..."], *, per_sample: bool = False
 ) -> NoiseAllocation:
     r"""Finds the rotations and variances that minimise the effect of the latents' noise, in closed form.
 
@@ -160,10 +160,10 @@ def noise_allocation(
 
 @checked
 def solve_noise_allocation(
-    jacobians: Float[Tensor, "... n x z"],
-    budget: float | int | Float[Tensor, "..."],
-    rotation: Float[Tensor, "... n z z"] | None = None,
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"],
+    budget: float | int | Finite[Tensor, "..."],
+    rotation: Finite[Tensor, "... n z z"] | None = None,
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
     per_sample: bool = False,
     iterations: int = 5000,

@@ -6,7 +6,7 @@ import torch
 
 from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 HALVINGS = 100  # of an interval: far beyond double precision
 
@@ -29,8 +29,8 @@ class OptimalSlope(NamedTuple):
 
 @checked
 def slope_cost(
-    slopes: Float[Tensor, "..."], beta: float | int | Float[Tensor, "..."], *, noise: float | int = 1.0
-) -> Float[Tensor, "..."]:
+    slopes: Finite[Tensor, "..."], beta: float | int | Finite[Tensor, "..."], *, noise: float | int = 1.0
+) -> Finite[Tensor, "..."]:
     r"""Computes the cost of a decoder's slopes in the deterministic ELBO at their best posterior.
 
     .. math:: \min_{\sigma^2} \left[ \frac{s^2}{\varsigma^2} \sigma^2 + \beta (\sigma^2 - \log \sigma^2 - 1) \right]
@@ -61,9 +61,9 @@ def slope_cost(
 
 @checked
 def optimal_slope(
-    mean_slope: Float[Tensor, "..."],
-    steepest: float | int | Float[Tensor, "..."],
-    beta: float | int | Float[Tensor, "..."],
+    mean_slope: Finite[Tensor, "..."],
+    steepest: float | int | Finite[Tensor, "..."],
+    beta: float | int | Finite[Tensor, "..."],
 ) -> OptimalSlope:
     r"""Finds the slopes of a decoder of one latent that give a mean slope at the smallest mean cost.
 

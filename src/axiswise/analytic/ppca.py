@@ -11,7 +11,7 @@ from axiswise.analytic.linear_gaussian import LinearPosterior, linear_posterior,
 from axiswise.analytic.principal_directions import sample_covariance
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal
-from axiswise.shapes import Array, Float, Num, Tensor
+from axiswise.shapes import Array, Finite, Float, Num, Tensor
 
 ORTHOGONAL = 1e-8  # largest deviation of RᵀR from the identity
 
@@ -46,7 +46,7 @@ class PPCA(NamedTuple):
 def ppca(
     covariance: Num[Array, "... x x"],
     latents: int,
-    rotation: Float[Tensor, "... z z"] | None = None,
+    rotation: Finite[Tensor, "... z z"] | None = None,
     noise: Scalar | None = None,
 ) -> PPCA:
     r"""Returns a maximum-likelihood probabilistic PCA of data with a given covariance.

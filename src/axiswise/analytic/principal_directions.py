@@ -9,7 +9,7 @@ from axiswise.analytic._checks import check_latents, real
 from axiswise.analytic._covariance import covariance_eigen
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment
-from axiswise.shapes import Array, Float, Int, Num, Tensor
+from axiswise.shapes import Array, Finite, Float, Int, Num, Tensor
 
 
 class PrincipalDirections(NamedTuple):
@@ -61,7 +61,10 @@ def sample_covariance(data: Num[Array, "... n x"]) -> Float[Tensor, "... x x"]:
     if x.ndim < 2 or 0 in x.shape[-2:]:
         raise AxiswiseError(f"`data` must have axes (…, n, x), none of them empty. Got shape {tuple(x.shape)}.")
     centred = x - x.mean(-2, keepdim=True)
-    return centred.mT @ centred / x.shape[-2]
+    covariance = centred.mT @ centred / x.shape[-2]
+    if not covariance.isfinite().all():
+        raise AxiswiseError(f"`data` must be so small that its squares add up. Got values up to {x.abs().max():.3g}.")
+    return covariance
 
 
 @checked
@@ -86,7 +89,7 @@ def principal_directions(data: Num[Array, "... n x"], count: int | None = None) 
     values, vectors = covariance_eigen(sample_covariance(data))
     size = values.shape[-1]
     count = size if count is None else count
-    check_latents(count, size)
+    check_latents(count, size, "count")
     distances = (values[..., :, None] - values[..., None, :]).abs()
     own = torch.eye(size, dtype=torch.bool, device=values.device)
     gaps = torch.where(values > 0, distances.masked_fill(own, torch.inf).amin(-1) / values, 0.0)
@@ -136,7 +139,7 @@ def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "
 @checked
 def stochastic_loss(
     decoder: Num[Array, "... d d"], covariance: Num[Array, "... e e"], budget: float | int = 0.0
-) -> Float[Tensor, "..."]:
+) -> Finite[Tensor, "..."]:
     r"""Returns the smallest noise of the output for a decoder M with fixed reconstructions at a fixed divergence.
 
     In the d active directions, let the reconstructions :math:`\hat x` have mean 0 and covariance C. A decoder M fixes
@@ -180,7 +183,7 @@ def stochastic_loss(
 
 @checked
 def latent_scale(
-    mean: Float[Tensor, "... n z"], variance: Float[Tensor, "... n z"] | None = None
+    mean: Finite[Tensor, "... n z"], variance: Finite[Tensor, "... n z"] | None = None
 ) -> Float[Tensor, "... z"]:
     r"""Returns the scale of each latent that minimises the divergence; 1 at every optimum.
 

@@ -93,7 +93,7 @@ def convert(root: Path, files: Sequence[Path], *, size: int, channels: int, crop
 
 
 def _key(root: Path, files: Sequence[Path], size: int, channels: int, crop: int | None) -> str:
-    digest = hashlib.sha256(json.dumps([FORMAT, size, channels, crop]).encode())
+    digest = hashlib.sha256(json.dumps([FORMAT, int(size), int(channels), crop]).encode())
     for path in files:
         about = path.stat()
         digest.update(json.dumps([path.relative_to(root).as_posix(), about.st_size, about.st_mtime_ns]).encode())

@@ -9,7 +9,7 @@ from axiswise._arguments import checked
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Float, Positive, Tensor
 
 ANGLE = math.pi / 4
 AXIS = (1.0, -1.0, 1.0)
@@ -67,7 +67,7 @@ def unit_square(samples: int, seed: int) -> Float[Tensor, "samples 2"]:
 
 
 @checked
-def synth_linear_matrix(ratio: float) -> Float[Tensor, "3 2"]:
+def synth_linear_matrix(ratio: Positive) -> Float[Tensor, "3 2"]:
     r"""Returns the matrix by which `synth_linear` embeds the square: stretch, embed, rotate, in float64.
 
     .. math:: x = M v, \qquad M = R\, \begin{pmatrix} \rho & 0 \\ 0 & 1 \\ 0 & 0 \end{pmatrix}

@@ -90,7 +90,7 @@ def explore(
         raise AxiswiseError(f"`points` must be at least 3. Got {points}.")
     if not megabytes > 0:
         raise AxiswiseError(f"`megabytes` must be positive. Got {megabytes}.")
-    if wrong := [place for place in members or () if not 0 <= place < len(population)]:
+    if wrong := [place for place in (() if members is None else members) if not 0 <= place < len(population)]:
         raise AxiswiseError(f"`members` must be positions from 0 to {len(population) - 1}. Got {wrong[0]}.")
     index = permutation(seed, "explore", len(dataset))[:points].to(dataset.device)
     shown = dataset.x(index[:STARTS])

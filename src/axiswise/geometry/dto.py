@@ -11,7 +11,7 @@ from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
 from axiswise.geometry.singular_spectrum import smallest_gap
 from axiswise.numerics import assignment, normal
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 
 class DtO(NamedTuple):
@@ -38,10 +38,10 @@ class HaarChance(NamedTuple):
 
 @checked
 def dto(
-    jacobians: Float[Tensor, "... n x z"] | None = None,
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"] | None = None,
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
-    gram: Float[Tensor, "... n z z"] | None = None,
+    gram: Finite[Tensor, "... n z z"] | None = None,
     active_below: float = ACTIVE_BELOW,
     latents: Literal["active", "all"] = "active",
 ) -> DtO:
@@ -97,8 +97,8 @@ def dto(
     return DtO(distance, active.sum(-1), gap)
 
 
-@cache
 @checked
+@cache
 def haar_chance(latents: int, *, samples: int = 20_000, seed: int = 0) -> HaarChance:
     r"""Estimates the distance to orthogonality at chance, where the right singular vectors are a random rotation.
 

@@ -11,13 +11,13 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.column_coherence import off_diagonal_share
 from axiswise.geometry.gram import exactly_one
 from axiswise.geometry.hessian import fisher_information
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 class EncoderLaw(NamedTuple):
     """How far the encoder's variances are from the law, and how far the decoder is from what the law is said to do."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """Mean over samples and latents of the logarithmic deviation: 0.1 is about ten percent. Infinite without noise."""
     per_latent: Float[Tensor, "... z"]
     """Mean over the samples of the signed deviation: positive where the encoder is noisier than the law."""
@@ -27,14 +27,14 @@ class EncoderLaw(NamedTuple):
 
 @checked
 def encoder_law(
-    variance: Float[Tensor, "... n z"],
+    variance: Finite[Tensor, "... n z"],
     likelihood: Likelihood,
-    beta: float | int | Float[Tensor, "..."],
+    beta: float | int | Finite[Tensor, "..."],
     *,
-    jacobians: Float[Tensor, "... n x z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"] | None = None,
     decode: Callable[[Tensor], Tensor] | None = None,
-    codes: Float[Tensor, "... n z"] | None = None,
-    information: Float[Tensor, "... n z z"] | None = None,
+    codes: Finite[Tensor, "... n z"] | None = None,
+    information: Finite[Tensor, "... n z z"] | None = None,
     prior: Prior = StandardNormal(),
 ) -> EncoderLaw:
     r"""Compares the posterior's variances with those that make the deterministic ELBO stationary.
@@ -86,8 +86,8 @@ def encoder_law(
 
 @checked
 def optimal_variance(
-    information: Float[Tensor, "... n z z"],
-    beta: float | int | Float[Tensor, "..."],
+    information: Finite[Tensor, "... n z z"],
+    beta: float | int | Finite[Tensor, "..."],
     *,
     prior: Prior = StandardNormal(),
 ) -> Float[Tensor, "... n z"]:

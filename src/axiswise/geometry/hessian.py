@@ -12,7 +12,7 @@ from axiswise.distributions import Bernoulli, Gaussian, LearnedGaussian, Likelih
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.gram import SAMPLES_AT_A_TIME, as_gram
 from axiswise.geometry.jacobian import ByProducts, differentiable, jacobian, passes
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 Parametrisation = Literal["natural", "mean"]
 
@@ -31,7 +31,7 @@ class Hessian(NamedTuple):
 class ResidualShare(NamedTuple):
     """How much of the Hessian the Gauss–Newton form leaves out."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """Share of the residual term: 0 where it vanishes, 1 where there is nothing else."""
     gauss_newton: Float[Tensor, "..."]
     """Mean Frobenius norm of the Gauss–Newton term."""
@@ -51,7 +51,7 @@ class Metrics(NamedTuple):
 @checked
 def metrics(
     decode: Callable[[Tensor], Tensor],
-    z: Float[Tensor, "... n z"],
+    z: Finite[Tensor, "... n z"],
     likelihood: Likelihood,
     *,
     chunk: int | None = None,
@@ -88,7 +88,7 @@ def metrics(
 
 @checked
 def fisher_information(
-    jacobians: Float[Tensor, "... n x z"], likelihood: Likelihood, mean: Float[Tensor, "..."] | None = None
+    jacobians: Finite[Tensor, "... n x z"], likelihood: Likelihood, mean: Finite[Tensor, "..."] | None = None
 ) -> Float[Tensor, "... n z z"]:
     r"""Computes what an observation tells about the latents, to first order of the decoder.
 
@@ -141,8 +141,8 @@ def fisher_information(
 @checked
 def hessian(
     decode: Callable[[Tensor], Tensor],
-    codes: Float[Tensor, "... n z"],
-    x: Float[Tensor, "n ..."],
+    codes: Finite[Tensor, "... n z"],
+    x: Finite[Tensor, "n ..."],
     likelihood: Likelihood,
     *,
     parametrisation: Parametrisation = "mean",
@@ -211,8 +211,8 @@ def hessian(
 @checked
 def residual_share(
     decode: Callable[[Tensor], Tensor],
-    codes: Float[Tensor, "... n z"],
-    x: Float[Tensor, "n ..."],
+    codes: Finite[Tensor, "... n z"],
+    x: Finite[Tensor, "n ..."],
     likelihood: Likelihood,
     *,
     points: int = 100,
@@ -249,7 +249,7 @@ def residual_share(
 
 @checked
 def second_derivatives(
-    decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"], weights: Float[Tensor, "..."]
+    decode: Callable[[Tensor], Tensor], z: Finite[Tensor, "... n z"], weights: Finite[Tensor, "..."]
 ) -> Float[Tensor, "... n z z"]:
     r"""Sums the second derivatives of a decoder's outputs, weighted, at each point.
 
@@ -267,6 +267,11 @@ def second_derivatives(
     """
     z = z.detach()
     weights = weights.double()
+    if weights.shape[: z.ndim - 1] != z.shape[:-1] or weights.ndim not in (z.ndim, z.ndim + 1):
+        raise AxiswiseError(
+            f"`weights` must have axes (…, n, x), or (…, n, x, z), of the points of `z`, {tuple(z.shape)}. "
+            f"Got shape {tuple(weights.shape)}."
+        )
     weights = weights if weights.ndim > z.ndim else weights[..., None].expand(*weights.shape, z.shape[-1])
     row = math.prod(z.shape[:-2]) * math.prod(weights.shape[-2:]) * 8
     chunk = max(1, PASS_BYTES // row)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 
 class LatentOrder(NamedTuple):
@@ -17,7 +17,7 @@ class LatentOrder(NamedTuple):
 
 
 @checked
-def latent_order(variance: Float[Tensor, "... n z"]) -> LatentOrder:
+def latent_order(variance: Finite[Tensor, "... n z"]) -> LatentOrder:
     r"""Ranks latents by their mean posterior variance: what is encoded most precisely comes first.
 
     .. math:: k^{(j)} = \arg\min_{l \notin \{k^{(0)}, \dots, k^{(j-1)}\}} \frac1n \sum_n \sigma_l^2(x_n), \qquad

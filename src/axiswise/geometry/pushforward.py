@@ -11,7 +11,7 @@ from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.hessian import second_derivatives
 from axiswise.geometry.jacobian import jacobian
 from axiswise.numerics.gaussian import normal_log_density
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 SAMPLES_AT_A_TIME = 64  # Jacobians in double precision at once: 21 MB for 4,096 pixels and 10 latents
 
@@ -48,7 +48,7 @@ class CrossDependence(NamedTuple):
 
 
 @checked
-def pushforward(jacobians: Float[Tensor, "... n x z"], codes: Float[Tensor, "... n z"]) -> Pushforward:
+def pushforward(jacobians: Finite[Tensor, "... n x z"], codes: Finite[Tensor, "... n z"]) -> Pushforward:
     r"""Computes the density of decoded points under a standard normal prior, whole and in factors.
 
     .. math:: \log p^\#(f(z)) = \log p(z) - \tfrac12 \log\det J^\top J
@@ -101,8 +101,8 @@ def pushforward(jacobians: Float[Tensor, "... n x z"], codes: Float[Tensor, "...
 
 @checked
 def hadamard_defect(
-    jacobians: Float[Tensor, "... n x z"],
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"],
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
     active_below: float = ACTIVE_BELOW,
 ) -> HadamardDefect:
@@ -148,7 +148,7 @@ def hadamard_defect(
 
 @checked
 def log_length_gradients(
-    decode: Callable[[Tensor], Tensor], codes: Float[Tensor, "... n z"]
+    decode: Callable[[Tensor], Tensor], codes: Finite[Tensor, "... n z"]
 ) -> Float[Tensor, "... n z z"]:
     r"""Differentiates the length of each column of the decoder's Jacobian by each latent.
 
@@ -177,8 +177,8 @@ def log_length_gradients(
 @checked
 def cross_dependence(
     decode: Callable[[Tensor], Tensor],
-    codes: Float[Tensor, "... n z"],
-    variance: Float[Tensor, "... n z"] | None = None,
+    codes: Finite[Tensor, "... n z"],
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
     active_below: float = ACTIVE_BELOW,
     points: int = 100,

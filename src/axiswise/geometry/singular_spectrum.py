@@ -7,7 +7,7 @@ import torch
 from axiswise._arguments import checked
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 
 class SingularSpectrum(NamedTuple):
@@ -25,10 +25,10 @@ class SingularSpectrum(NamedTuple):
 
 @checked
 def singular_spectrum(
-    jacobians: Float[Tensor, "... n x z"] | None = None,
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"] | None = None,
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
-    gram: Float[Tensor, "... n z z"] | None = None,
+    gram: Finite[Tensor, "... n z z"] | None = None,
     active_below: float = ACTIVE_BELOW,
 ) -> SingularSpectrum:
     r"""Computes the singular values of the decoder's Jacobians, and how far apart neighbours are.

@@ -4,7 +4,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise._arguments import checked
-from axiswise.shapes import Float, Num
+from axiswise.shapes import Finite, Float, Num
 
 
 @checked
@@ -27,7 +27,9 @@ def standardised(values: Num[ndarray, "... n z"]) -> Float[ndarray, "... n z"]:
 
 
 @checked
-def cross_correlation(first: Num[ndarray, "... n a"], second: Num[ndarray, "... n b"]) -> Float[ndarray, "... a b"]:
+def cross_correlation(
+    first: Finite[ndarray, "... n a"], second: Finite[ndarray, "... n b"]
+) -> Float[ndarray, "... a b"]:
     r"""Pearson's correlation of each variable of the first with each of the second; 0 where one is constant.
 
     .. math:: r_{ab} = \frac1n \sum_i \hat u_{ia} \hat v_{ib}

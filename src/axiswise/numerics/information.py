@@ -12,11 +12,11 @@ from scipy.special import xlogy
 
 from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Int, Num
+from axiswise.shapes import Bins, Float, Int, Num
 
 
 @checked
-def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndarray, "... n z"]:
+def equal_width_bins(codes: Num[ndarray, "... n z"], bins: Bins = 20) -> Int[ndarray, "... n z"]:
     r"""Replaces each code by the number of its bin: `bins` bins of equal width from its smallest to its largest value.
 
     .. math:: b = \min\left(\left\lfloor \mathrm{bins} \cdot \frac{c - \min c}{\max c - \min c} \right\rfloor,\
@@ -34,8 +34,8 @@ def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndar
         >>> equal_width_bins(np.array([[0.1], [0.2], [0.3], [0.4], [0.5], [0.6]]), bins=3).T
         array([[0, 0, 1, 1, 2, 2]])
     """
-    if bins < 1:
-        raise AxiswiseError(f"`bins` must be at least 1. Got {bins}.")
+    if 0 in codes.shape:
+        raise AxiswiseError(f"`codes` must have axes (…, n, z), none of them empty. Got shape {codes.shape}.")
     rows = np.ascontiguousarray(np.swapaxes(np.asarray(codes, dtype=np.float64), -2, -1))  # samples last: one pass each
     low, high = rows.min(-1, keepdims=True), rows.max(-1, keepdims=True)
     # A constant code, or one whose bins would be narrower than the smallest normal number: every value in bin 0.
@@ -117,13 +117,15 @@ def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]
         >>> bool(np.isclose(mutual_information(np.array([[2, 0], [0, 2]])), np.log(2)))
         True
     """
+    if not np.isfinite(total := counts.sum(dtype=np.float64)):
+        raise AxiswiseError(f"`counts` must be finite, and their sum, too. Got {total}.")
     joint = entropy(counts.reshape(*counts.shape[:-2], -1))
     return np.asarray(np.maximum(entropy(counts.sum(-1)) + entropy(counts.sum(-2)) - joint, 0.0))
 
 
 @checked
 def binned_information(
-    codes: Num[ndarray, "... n z"], factors: Int[ndarray, "n k"], bins: int = 20
+    codes: Num[ndarray, "... n z"], factors: Int[ndarray, "n k"], bins: Bins = 20
 ) -> Float[ndarray, "... k z"]:
     """Estimates the mutual information of each factor with each code that was cut into equal-width bins.
 

@@ -19,10 +19,11 @@ References:
 import hashlib
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 
-from axiswise._arguments import checked
+from axiswise._arguments import Between, checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Tensor
 
@@ -34,7 +35,9 @@ CACHE_BLOCKS = 1 << 16  # blocks worked on at a time on a CPU: enough for two th
 
 
 @checked
-def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def philox(
+    counter: Annotated[Sequence[Tensor], Between(4, 4)], key: Annotated[Sequence[Tensor], Between(2, 2)]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Encrypts a counter of four 32-bit words under a key of two, in ten rounds.
 
     One round multiplies two words into 64 bits and mixes the halves:

@@ -21,9 +21,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from axiswise._arguments import checked
+from axiswise._arguments import checked, misfit, shown
 from axiswise.errors import AxiswiseError
-from axiswise.records._forms import misfit
 from axiswise.records._layout import EARLIER, GZIP, PARTIAL, WITH_DIGEST
 
 Json = dict[str, Any]
@@ -193,7 +192,7 @@ def read_json(path: Path, expected: str, form: Any = Any) -> Json:
 
 
 def _check_form(path: Path, value: Any, form: Any) -> None:
-    if wrong := misfit(value, form):
+    if wrong := misfit(value, form, "it"):
         raise AxiswiseError(f"{path} is not what axiswise writes: {wrong}. {RESTORE}")
 
 
@@ -345,7 +344,10 @@ def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[s
     """
     contiguous = {name: np.asarray(array, order="C") for name, array in sorted(arrays.items())}
     header: Json = {"about": dict(about), "arrays": {name: _array_digest(own) for name, own in contiguous.items()}}
-    header[DIGEST] = _digest_of_json(header)
+    try:
+        header[DIGEST] = _digest_of_json(header)
+    except (TypeError, ValueError) as error:
+        raise AxiswiseError(f"`about` must hold what JSON can. Got {shown(about)}: {error}.") from error
     write_bytes(path, save(contiguous, metadata={"axiswise": _text(header)}))
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axiswise._arguments import checked
+from axiswise._arguments import checked, misfit
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import read_json, read_rows, replacing, row_line
-from axiswise.records._forms import RunForm, misfit, plain_types
+from axiswise.records._forms import RunForm, plain_types
 from axiswise.records._html import html_table
 from axiswise.records._identity import address
 from axiswise.records._layout import RECORDS_FILE, RUN, RUN_FILE, records_file, records_files

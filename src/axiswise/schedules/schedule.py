@@ -1,7 +1,7 @@
 """Schedules, and how hyperparameters are declared, checked and evaluated."""
 
 import math
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints, runtime_checkable
@@ -67,6 +67,8 @@ def hyperparameters(owner: Any) -> dict[str, Hyperparameter]:
         >>> hyperparameters(Mine(width=2))
         {'width': 2}
     """
+    if not is_dataclass(owner) or isinstance(owner, type):
+        raise AxiswiseError(f"`owner` must be an objective or an optimizer, a dataclass. Got {shown(owner)}.")
     return {name: getattr(owner, name) for name in _names_of_hyperparameters(type(owner))}
 
 

@@ -13,7 +13,7 @@ from axiswise.scores._logistic import NAMED, logistic_regression
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Values
+from axiswise.shapes import Bins, Codes, Float, Int, Kind, OnMissing, Values
 
 NUMBERS_AT_ONCE = 1 << 18  # differences of codes in one block: they stay in the cache
 
@@ -60,7 +60,7 @@ def beta_vae(
     batch: int = 64,
     points: int = 10_000,
     test_points: int = 5_000,
-    bins: int = 20,
+    bins: Bins = 20,
 ) -> BetaVAEScore[Value]:
     r"""Scores how well a linear classifier tells which factor the samples of pairs share.
 

@@ -13,7 +13,7 @@ from axiswise.scores._logistic import NAMED, logistic_regression
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, split
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
+from axiswise.shapes import Bins, Codes, Float, Int, Kind, OnMissing, Points, Values
 
 
 class Explicitness(NamedTuple, Of[Value]):
@@ -53,7 +53,7 @@ def explicitness(
     missing: OnMissing = "raise",
     test: Points | None = None,
     seed: int = 0,
-    bins: int = 20,
+    bins: Bins = 20,
 ) -> Explicitness[Value]:
     r"""Scores how well a linear classifier of all latents together ranks the samples of each level before the others.
 

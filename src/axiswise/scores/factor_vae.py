@@ -13,7 +13,7 @@ from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Shaped, Values
+from axiswise.shapes import Bins, Codes, Float, Int, Kind, OnMissing, Shaped, Values
 
 
 class FactorVAEScore(NamedTuple, Of[Value]):
@@ -64,7 +64,7 @@ def factor_vae(
     votes: int = 10_000,
     test_votes: int = 5_000,
     threshold: float | int = 0.05,
-    bins: int = 20,
+    bins: Bins = 20,
 ) -> FactorVAEScore[Value]:
     r"""Scores how well the latent of least variance tells which factor was held fixed.
 

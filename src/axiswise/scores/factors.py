@@ -14,6 +14,8 @@ from axiswise.numerics import equal_width_bins
 from axiswise.scores.score import DROPPING
 from axiswise.shapes import Float, Int, Kind, Shaped, Values
 
+LARGEST = 1e150  # of factors
+
 
 @final
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def as_factors(factors: Values, samples: int, kinds: Kind | Sequence[Kind] | Non
     for bad, what, remedy in (
         (np.isnan(values), "missing values (NaN)", DROPPING),
         (np.isinf(values), "infinite values", "leave these rows out."),
+        (np.abs(values) > LARGEST, f"values beyond ±{LARGEST:g}, whose squares are not", "rescale them."),
     ):
         if bad.any():
             raise AxiswiseError(f"`factors` must be finite. Got {what} in {bad_rows(bad, names)}; {remedy}")

@@ -13,7 +13,7 @@ from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.factors import Factors
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Kind, OnMissing, Values
+from axiswise.shapes import Bins, Codes, Float, Kind, OnMissing, Values
 
 NEAREST = ("nearest neighbours (Kraskov; Ross for levels)", "the factor's information with itself, estimated alike")
 
@@ -52,7 +52,7 @@ def mig(
     *,
     kinds: Kind | Sequence[Kind] | None = None,
     missing: OnMissing = "raise",
-    bins: int = 20,
+    bins: Bins = 20,
     estimator: Literal["bins", "neighbours"] = "bins",
     neighbours: int = 3,
 ) -> MIG[Value]:

@@ -11,7 +11,7 @@ from axiswise.numerics import binned_information
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Kind, OnMissing, Values
+from axiswise.shapes import Bins, Codes, Float, Kind, OnMissing, Values
 
 
 class Modularity(NamedTuple, Of[Value]):
@@ -43,7 +43,7 @@ def modularity(
     *,
     kinds: Kind | Sequence[Kind] | None = None,
     missing: OnMissing = "raise",
-    bins: int = 20,
+    bins: Bins = 20,
 ) -> Modularity[Value]:
     r"""Scores how little each latent says about any factor but the one it says most about.
 

@@ -30,9 +30,10 @@ class Comparison(NamedTuple):
     """Which tests these are, and how many permutations were tried."""
 
 
+@checked
 def compare_paired(
-    a: Mapping[Any, float | int | None],
-    b: Mapping[Any, float | int | None],
+    a: Any,
+    b: Any,
     *,
     level: float = 0.95,
     resamples: int = 10_000,

@@ -11,7 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-from axiswise._arguments import checked
+from axiswise._arguments import checked, shown
+from axiswise.errors import AxiswiseError
 from axiswise.studies.study import Study
 
 Column = Literal["cpu", "gpu"]
@@ -40,8 +41,8 @@ class Cost(NamedTuple):
         return ("≥ " if self.unknown else "") + _duration(self.seconds)
 
 
-@cache
 @checked
+@cache
 def read_costs(package: str) -> dict[str, Any]:
     """A package's ``costs.toml``: for each column what it was measured with, and its entries, seconds or a reason.
 
@@ -55,7 +56,10 @@ def read_costs(package: str) -> dict[str, Any]:
     module = sys.modules.get(package)
     if module is not None and not hasattr(module, "__path__"):  # a module of its own, not a package
         return {}
-    file = files(package).joinpath("costs.toml")
+    try:
+        file = files(package).joinpath("costs.toml")
+    except (ImportError, TypeError, ValueError) as error:  # TypeError where the name is not one of a package
+        raise AxiswiseError(f"`package` must be the name of an installed package. Got {shown(package)}.") from error
     return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 

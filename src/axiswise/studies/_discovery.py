@@ -109,7 +109,9 @@ def load_object(reference: str) -> Any:
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             reason = "Run the command in the folder of the module, or put that folder on PYTHONPATH."
-            raise AxiswiseError(f"Expected a module {module} in {folder} or on the path. {reason}") from error
+            raise AxiswiseError(
+                f"Expected a module {module} in {folder} or on the path, for {reference!r}. {reason}"
+            ) from error
         raise AxiswiseError(f"{place} cannot be imported: {describe_error(error)}.") from error
     if path and Path(getattr(found, "__file__", None) or "").resolve() != path:
         raise AxiswiseError(

@@ -75,7 +75,6 @@ def stratified_log_weights(batch: int, size: int, like: Tensor) -> Float[Tensor,
     return torch.where(beyond == 0, -math.log(size), weights)
 
 
-@checked
 def total_correlation(
     posterior: Parameters, sample: Float[Tensor, "n z"], log_weights: Float[Tensor, "n n"]
 ) -> Float[Tensor, ""]:

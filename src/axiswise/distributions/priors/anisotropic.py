@@ -11,7 +11,7 @@ from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors.prior import Divergence
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import kl_from_standard_normal, normal_log_density
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Anisotropic:
 
 @checked
 def singular_value_logits(
-    x: Float[Tensor, "n ..."], latents: int, temperature: float = 1.0, *, centred: bool = True
+    x: Finite[Tensor, "n ..."], latents: int, temperature: float = 1.0, *, centred: bool = True
 ) -> tuple[float, ...]:
     r"""Logits of an `Anisotropic` prior from the singular values of a dataset, largest first.
 

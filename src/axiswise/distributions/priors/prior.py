@@ -2,7 +2,6 @@
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from axiswise._arguments import checked
 from axiswise.distributions.posteriors import Parameters
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
@@ -46,7 +45,6 @@ class Prior(Protocol):
         ...
 
 
-@checked
 def kl_at(
     sample: Float[Tensor, "... z"],
     posterior: Parameters,

@@ -4,9 +4,10 @@ import itertools
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from jaxtyping import Num
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, YAxis
 from matplotlib.cm import ScalarMappable
@@ -16,7 +17,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from axiswise._arguments import checked
+from axiswise._arguments import Between, checked
+from axiswise.errors import AxiswiseError
 from axiswise.report._sections import TRAILING, label, setting
 from axiswise.report.figures._style import ACCENT, MUTED, SEQUENCE, WIDTH, picture
 from axiswise.statistics import mean_interval
@@ -33,25 +35,30 @@ class Curve(NamedTuple):
     """Members of one kind: the swept value and the measured values of each."""
 
     label: str
-    x: np.ndarray
-    y: Mapping[str, np.ndarray]
+    x: Num[np.ndarray, " n"]
+    y: Mapping[str, Num[np.ndarray, " n"]]
 
 
 class Line(NamedTuple):
     """One member's history: steps, terms by name, and the swept value that colours it."""
 
-    step: np.ndarray
-    terms: Mapping[str, np.ndarray]
+    step: Num[np.ndarray, " t"]
+    terms: Mapping[str, Num[np.ndarray, " t"]]
     colour: float
+
+
+Kinds = Annotated[Sequence[Curve], Between(1)]
+Names = Annotated[Sequence[str], Between(1)]
 
 
 @picture
 @checked
-def curves(kinds: Sequence[Curve], measures: Sequence[str], x_label: str) -> Figure:
+def curves(kinds: Kinds, measures: Names, x_label: str) -> Figure:
     """Draws every measure against a swept quantity: mean line, band of its 95 % interval, a dot per member.
 
     The axes cover the members: the band of a few that differ much is cut off where it leaves them.
     """
+    _check_measured(kinds, "measures", measures)
     figure, panels = _panels(len(measures))
     every = np.concatenate([kind.x for kind in kinds])
     for axes, measure in zip(panels, measures, strict=True):
@@ -87,8 +94,9 @@ def _shown(x: np.ndarray, y: np.ndarray) -> np.ndarray | slice:
 
 @picture
 @checked
-def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
+def strips(kinds: Kinds, measures: Names) -> Figure:
     """Draws every measure as a strip per kind of member: a dot per member, a bar at the mean, its 95 % interval."""
+    _check_measured(kinds, "measures", measures)
     figure, panels = _panels(len(measures), most=4 if len(kinds) <= 4 else 2)
     for axes, measure in zip(panels, measures, strict=True):
         for place, (kind, colour) in enumerate(zip(kinds, _cycle(kinds), strict=True)):
@@ -113,8 +121,10 @@ def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
 
 @picture
 @checked
-def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) -> Figure:
+def scatter(kinds: Kinds, x: str, y: str, colour_label: str | None) -> Figure:
     """Draws one measure against another, a dot per member, coloured by the swept value where there is one."""
+    _check_measured(kinds, "x", [x])
+    _check_measured(kinds, "y", [y])
     figure = Figure(figsize=(4.6, 3.4), layout="constrained")
     axes = figure.subplots()
     markers = "os^Dv<>P"
@@ -135,7 +145,7 @@ def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) ->
 
 @picture
 @checked
-def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | None) -> Figure:
+def training(lines: Annotated[Sequence[Line], Between(1)], terms: Names, colour_label: str | None) -> Figure:
     """Draws every term of the objective against the step, a thin line per member, coloured by the swept value."""
     figure, panels = _panels(len(terms))
     swept = np.array([line.colour for line in lines])
@@ -165,7 +175,7 @@ def _settled(step: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 @picture
 @checked
-def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
+def latent_courses(courses: Annotated[Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarray]], Between(1)]) -> Figure:
     """Draws each latent's KL over training, a panel per member.
 
     Arguments:
@@ -183,6 +193,13 @@ def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarr
     panels[0].set_ylim(0, 1.05 * float(top) or 1.0)  # of all, once all are drawn
     panels[0].set_ylabel("KL of each latent (nats)")
     return figure
+
+
+def _check_measured(kinds: Sequence[Curve], argument: str, names: Sequence[str]) -> None:
+    for kind in kinds:
+        if missing := [name for name in names if name not in kind.y]:
+            known = ", ".join(kind.y) or "nothing"
+            raise AxiswiseError(f"`{argument}` must be measured of {kind.label!r} ({known}). Got {missing[0]!r:.60}.")
 
 
 def _panels(count: int, most: int = 4, *, share: bool = False) -> tuple[Figure, list[Axes]]:

@@ -3,14 +3,15 @@
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Num
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from axiswise._arguments import checked
+from axiswise._arguments import Between, checked
 from axiswise.report.figures._style import INK, MUTED, RULE, SEQUENCE, WIDTH, picture, tight
 
 LETTERS = 14  # of a row's name that fit into an inch of a panel's side
@@ -20,14 +21,17 @@ CORNERS = ("#2a3f9d", "#e23d75", "#12b3a0", "#fbc740")  # of the factor square: 
 class Plane(NamedTuple):
     """One member's codes of the data, two latents of them (n, 2), the factors (n, 2), and a note below."""
 
-    codes: np.ndarray
-    factors: np.ndarray
+    codes: Num[np.ndarray, "n 2"]
+    factors: Num[np.ndarray, "n 2"]
     note: str
 
 
 @picture
 @checked
-def latent_planes(rows: Sequence[tuple[str, Sequence[Plane]]], names: Sequence[str]) -> Figure:
+def latent_planes(
+    rows: Annotated[Sequence[tuple[str, Annotated[Sequence[Plane], Between(1)]]], Between(1)],
+    names: Annotated[Sequence[str], Between(2, 2)],
+) -> Figure:
     """Draws the latent plane of every member: a row per setting, a panel per seed, coloured by the two factors.
 
     The key on the left is the data itself: the square of the two factors in the colours of every panel.
@@ -67,7 +71,7 @@ def latent_planes(rows: Sequence[tuple[str, Sequence[Plane]]], names: Sequence[s
 
 
 @checked
-def factor_colours(unit: np.ndarray) -> np.ndarray:
+def factor_colours(unit: Num[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 3"]:
     """Colours points of the unit square: a blend of four corner colours, and a quiet chequer that shows bends.
 
     Example:
@@ -92,7 +96,9 @@ def _unit(values: np.ndarray) -> np.ndarray:
 
 @picture
 @checked
-def scatter_factors(x: np.ndarray, factors: np.ndarray, names: Sequence[str]) -> Figure:
+def scatter_factors(
+    x: Num[np.ndarray, "n d"], factors: Num[np.ndarray, "n k"], names: Annotated[Sequence[str], Between(1), "k"]
+) -> Figure:
     """Draws points of one, two or three dimensions (more: their first three principal components), once per factor."""
     principal = x.shape[1] > 3
     if principal:

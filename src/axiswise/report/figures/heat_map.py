@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from jaxtyping import Num
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from axiswise._arguments import checked
+from axiswise._arguments import Between, checked
 from axiswise.report.figures._style import INK, MUTED, SEQUENCE, picture
 
 CELL, WIDEST = 0.52, 14.0  # inches
@@ -21,13 +22,17 @@ class HeatMap(NamedTuple):
     """A matrix (k, z) and what to write above it."""
 
     title: str
-    values: np.ndarray
+    values: Num[np.ndarray, "k z"]
 
 
 @picture
 @checked
 def heat_maps(
-    maps: Sequence[HeatMap], factors: Sequence[str], latents: Sequence[str], quantity: str, top: float | None = None
+    maps: Annotated[Sequence[HeatMap], Between(1)],
+    factors: Annotated[Sequence[str], Between(1), "k"],
+    latents: Annotated[Sequence[str], Between(1), "z"],
+    quantity: str,
+    top: Annotated[float, Between(0, open=True)] | None = None,
 ) -> Figure:
     """Draws matrices below each other on one scale of colours from 0, a row per factor and a column per latent.
 

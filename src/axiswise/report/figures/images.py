@@ -2,19 +2,25 @@
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
+from jaxtyping import Num, Shaped
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from axiswise._arguments import checked
+from axiswise._arguments import Between, checked
 from axiswise.report._sections import number
 from axiswise.report.figures._style import INK, MUTED, WIDTH, picture, tight
 
 
 @picture
 @checked
-def reconstructions(x: Sequence[np.ndarray], reconstructed: Sequence[np.ndarray], names: Sequence[str]) -> Figure:
+def reconstructions(
+    x: Annotated[Sequence[Num[np.ndarray, "_ _ _ _"]], Between(1), "members"],
+    reconstructed: Annotated[Sequence[Num[np.ndarray, "_ _ _ _"]], "members"],
+    names: Annotated[Sequence[str], "members"],
+) -> Figure:
     """Draws images above their reconstructions, a pair of rows per member.
 
     Arguments:
@@ -34,7 +40,13 @@ def reconstructions(x: Sequence[np.ndarray], reconstructed: Sequence[np.ndarray]
 
 @picture
 @checked
-def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: np.ndarray, title: str) -> Figure:
+def traversals(
+    images: Num[np.ndarray, "z t c h w"],
+    values: Num[np.ndarray, " t"],
+    kl: Num[np.ndarray, " z"],
+    active: Shaped[np.ndarray, " z"],
+    title: str,
+) -> Figure:
     """Draws a row per latent, in the order of its KL, that decodes the latent's values while the others stay.
 
     Arguments:
@@ -67,7 +79,7 @@ def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: n
 
 @picture
 @checked
-def contact(images: np.ndarray, titles: Sequence[str] | None) -> Figure:
+def contact(images: Num[np.ndarray, "n c h w"], titles: Annotated[Sequence[str], "n"] | None) -> Figure:
     """Draws images (n, c, h, w) side by side, with their titles where given."""
     columns = min(len(images), max(4, math.ceil(math.sqrt(len(images) * 1.6))))
     rows = math.ceil(len(images) / columns)
@@ -88,7 +100,7 @@ def contact(images: np.ndarray, titles: Sequence[str] | None) -> Figure:
 
 
 @checked
-def mosaic(images: np.ndarray, gap: int = 2) -> np.ndarray:
+def mosaic(images: Num[np.ndarray, "rows columns c h w"], gap: Annotated[int, Between(0, 1000)] = 2) -> np.ndarray:
     """Lays a grid of images (rows, columns, c, h, w) out as one picture (H, W, 3), with white gaps.
 
     Example:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Num
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -20,24 +21,24 @@ SAME = 1e-6  # share of the largest TIE within which two branches are one curve
 class Theory(NamedTuple):
     """The terms of a linear β-VAE's optimum at n values of β, in nats."""
 
-    beta: np.ndarray
-    elbo: np.ndarray
-    log_likelihood: np.ndarray
-    reconstruction: np.ndarray
-    kl: np.ndarray
-    mie: np.ndarray
-    tie: np.ndarray
+    beta: Num[np.ndarray, " n"]
+    elbo: Num[np.ndarray, " n"]
+    log_likelihood: Num[np.ndarray, " n"]
+    reconstruction: Num[np.ndarray, " n"]
+    kl: Num[np.ndarray, " n"]
+    mie: Num[np.ndarray, " n"]
+    tie: Num[np.ndarray, " n"]
     """The least true inference error over signed permutations; NaN where there is none."""
-    branches: np.ndarray
+    branches: Num[np.ndarray, "n b"]
     """That of every signed permutation (n, b); b may be 0."""
-    lengths: np.ndarray
+    lengths: Num[np.ndarray, "n z"]
     """Lengths of the decoder's columns (n, z)."""
-    off: np.ndarray
+    off: Num[np.ndarray, " z"]
     """The β from which each latent is off (z,)."""
 
 
 @checked
-def distinct(branches: np.ndarray) -> np.ndarray:
+def distinct(branches: Num[np.ndarray, "n b"]) -> np.ndarray:
     """Leaves out branches that are the same curve as one before, up to rounding.
 
     Example:
@@ -47,7 +48,7 @@ def distinct(branches: np.ndarray) -> np.ndarray:
     curves: list[np.ndarray] = []
     allowed = SAME * np.abs(branches).max(initial=0.0)
     for curve in branches.T:
-        if all(np.abs(curve - other).max() > allowed for other in curves):
+        if all(np.abs(curve - other).max(initial=0.0) > allowed for other in curves):
             curves.append(curve)
     return np.stack(curves, -1) if curves else branches[:, :0]
 

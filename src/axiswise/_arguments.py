@@ -11,6 +11,7 @@ import inspect
 import math
 import numbers
 import re
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -61,11 +62,33 @@ class Between:
         if "number" not in noun.split(" of ")[0]:
             return f"{noun}, {self.least:g} of them" if self.least == self.most else f"{noun}, at least {self.least:g}"
         if self.most < math.inf:
-            return f"{noun} {'above' if self.open else 'from'} {self.least:g} to {self.most:g}"
+            return f"{noun} {'above' if self.open else 'from'} {self.least:,} to {self.most:,}"
         if self.open and self.least == 0:
             return noun.replace("a ", "a positive ", 1)
         noun = "a finite number" if noun == "a number" else noun
         return noun if self.least == -math.inf else f"{noun} of at least {self.least:g}"
+
+
+Count = Annotated[int, Between(1)]
+"""A whole number of at least 1."""
+
+Bins = Annotated[int, Between(1, 2**16)]
+"""A number of bins: more hold less than one of any sample that fits into memory."""
+
+Draws = Annotated[int, Between(1, 10**6)]
+"""A number of Monte Carlo draws for each point."""
+
+Seed = Annotated[int, Between(0)]
+"""The seed of a stream of random numbers."""
+
+Number = Annotated[float, Between(-math.inf)]
+"""A finite number."""
+
+Positive = Annotated[float, Between(0, open=True)]
+"""A finite number above 0."""
+
+NonNegative = Annotated[float, Between(0)]
+"""A finite number of at least 0."""
 
 
 def checked(function: Function) -> Function:
@@ -256,6 +279,8 @@ def _outside(kind: Any) -> Callable[[Any], bool]:
         return lambda value: isinstance(value, kind.array_type)
     if kind is None or kind is type(None):
         return lambda value: value is None
+    if is_typeddict(kind):
+        return lambda value: isinstance(value, Mapping)
     if origin is Literal:
         options = get_args(kind)
         return lambda value: isinstance(value, str | int | float | None) and value in options
@@ -280,7 +305,7 @@ def _is_whole(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
-    return isinstance(value, float) or abs(value) < LARGEST
+    return isinstance(value, float | np.floating) or abs(int(value)) < LARGEST
 
 
 def _is_sequence(value: Any) -> bool:
@@ -348,11 +373,12 @@ def _check_mapping(keys: Check, values: Check) -> Check:
 
 
 def _check_named_tuple(value: Any, name: str, axes: Axes) -> str | None:
-    """What does not fit in the fields of a named tuple, such as the parameters of a posterior."""
+    """What does not fit in the fields of a named tuple, such as the parameters of a posterior; it has its own axes."""
     if not isinstance(value, tuple) or not hasattr(value, "_fields"):
         return None
+    own: Axes = {}
     checks = _field_checks(type(value)).items()
-    return next((wrong for part, each in checks if (wrong := each(getattr(value, part), f"{name}.{part}", axes))), None)
+    return next((wrong for part, each in checks if (wrong := each(getattr(value, part), f"{name}.{part}", own))), None)
 
 
 def _check_union(kind: Any) -> Check:
@@ -399,9 +425,11 @@ def _check_array(kind: Any) -> Check:
     def check(value: Any, name: str, axes: Axes) -> str | None:
         if not isinstance(value, kind.array_type) or (dtypes is not None and _dtype(value) not in dtypes):
             return f"`{name}` must be {said}. Got {shown(value)}"
+        if dtypes is None:
+            return None  # an array of anything is read, and refused, by what is in it
         if (wrong := _axes_misfit(tuple(value.shape), letters, name, axes)) is not None:
             return f"`{name}` must have axes {_letters(kind)}{wrong}. Got shape {tuple(value.shape)}"
-        if getattr(value, "is_meta", False):
+        if finite and getattr(value, "is_meta", False):
             return f"`{name}` must have values. Got a tensor of the device meta, which has none"
         if not finite or (letters[0] == "..." and len(value.shape) >= len(letters)):
             return None  # of members in a stack one may have diverged, which is no reason to refuse the others
@@ -473,9 +501,8 @@ def _not_finite(value: Any) -> int:
     """How many values are NaN or infinite; 0 where they cannot be looked at, as PyTorch maps, derives or records."""
     if isinstance(value, np.ndarray | float):
         return int(np.size(value) - np.isfinite(value).sum())
-    import torch  # loaded by whoever made the tensor
-
-    if torch._C._functorch.is_functorch_wrapped_tensor(value):  # pyright: ignore[reportAttributeAccessIssue]
+    torch: Any = sys.modules["torch"]  # loaded by whoever made the tensor
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
         return 0
     if value.is_cuda and torch.cuda.is_current_stream_capturing():
         return 0
@@ -491,6 +518,9 @@ def _said_of(error: Exception, function: str, given: Mapping[str, Any]) -> str |
     """What the arguments have to do with an error of the arithmetic or of the memory; None for any other error."""
     if type(error).__name__.endswith("LinAlgError"):  # NumPy's and PyTorch's
         return _overflow(function, given)
+    if isinstance(error, NotImplementedError) and "meta tensor" in str(error):
+        names = [f"`{name}`" for name, value in given.items() if getattr(value, "is_meta", False)]
+        return f"{_either(names or given)} must have values. Got a tensor of the device meta, which has none."
     if isinstance(error, RuntimeError) and any(words in str(error) for words in ("same dtype", "same device")):
         kinds = (f"`{name}` {_dtype(each)} on {each.device}" for name, each in given.items() if hasattr(each, "device"))
         return f"The arguments of {function} must be of one type and on one device. Got {', '.join(kinds)}."

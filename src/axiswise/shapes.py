@@ -16,15 +16,14 @@ single axis is written with a leading space, ``Float[Tensor, " z"]``. The tests 
 package; at run time public functions check theirs, and private ones cost nothing.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from jaxtyping import AbstractDtype, Float, Int, Num, Shaped
 from numpy import ndarray
 from torch import Tensor
 
-from axiswise._arguments import Between
+from axiswise._arguments import Bins, Count, Draws, NonNegative, Number, Positive, Seed
 
 if TYPE_CHECKING:
     from typing import Annotated as Finite
@@ -38,27 +37,6 @@ else:
 
         dtypes = ("float32", "float64")
 
-
-Count = Annotated[int, Between(1)]
-"""A whole number of at least 1."""
-
-Bins = Annotated[int, Between(1, 2**16)]
-"""A number of bins: more hold less than one of any sample that fits into memory."""
-
-Draws = Annotated[int, Between(1, 10**6)]
-"""A number of Monte Carlo draws for each point."""
-
-Seed = Annotated[int, Between(0)]
-"""The seed of a stream of random numbers."""
-
-Number = Annotated[float, Between(-math.inf)]
-"""A finite number."""
-
-Positive = Annotated[float, Between(0, open=True)]
-"""A finite number above 0."""
-
-NonNegative = Annotated[float, Between(0)]
-"""A finite number of at least 0."""
 
 Array = ndarray | Tensor
 """Arrays of numpy or PyTorch, on any device."""

@@ -284,6 +284,8 @@ MAY_BE_UNDEFINED = {
     "analytic.solve_noise_allocation": "−∞ where a column of a Jacobian vanishes",
     "geometry.axis_alignment": "NaN without active latents, or where columns vanish",
     "geometry.dto": "NaN without active latents",
+    "geometry.encoder_law": "NaN without an active latent",
+    "geometry.regime": "NaN for codes without noise",
     "geometry.column_coherence": "NaN where columns vanish",
     "geometry.cross_dependence": "infinite where a column vanishes",
     "geometry.hadamard_defect": "infinite where columns are dependent or vanish",

@@ -174,7 +174,9 @@ def test_refuses_shapes_that_do_not_fit():
         AxiswiseError, match=r"`variance` must have axes .* and z = 2 as `jacobians` has\. Got shape \(3, 1\)"
     ):
         hadamard_defect(normals(3, 5, 2), torch.ones(3, 1))
-    with pytest.raises(AxiswiseError, match=r"`variance` must have the shape \(3, 2\) of .* Got \(2, 2\)\."):
+    with pytest.raises(
+        AxiswiseError, match=r"`variance` must have axes .* and n = 3 as `codes` has\. Got shape \(2, 2\)"
+    ):
         cross_dependence(Polar(), normals(3, 2), torch.ones(2, 2))
     with pytest.raises(
         AxiswiseError, match=r"`jacobians` must have axes \(…, n, x, z\), none .* Got shape \(0, 5, 2\)"

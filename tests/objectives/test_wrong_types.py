@@ -27,7 +27,7 @@ EXPECTED = {
     "BetaVAE('4')": "`beta` of BetaVAE must be a finite number of at least 0.0. Got '4'.",
     "BetaVAE(None)": "`beta` of BetaVAE must be a finite number of at least 0.0. Got None.",
     "DIPVAE(variant='III')": '`variant` of DIPVAE must be "I" or "II". Got \'III\'.',
-    "DeterministicELBO(hessian=None)": "`hessian` of DeterministicELBO must be one of gauss-newton, full. Got None.",
+    "DeterministicELBO(hessian=None)": '`hessian` of DeterministicELBO must be "gauss-newton" or "full". Got None.',
     "Plateau('loss', 1.5)": "`patience` of Plateau must be a whole number of at least 1. Got 1.5.",
     "Plateau('loss', True)": "`patience` of Plateau must be a whole number of at least 1. Got True.",
     "Adam(lr='fast')": "`lr` of Adam must be a finite number of at least 0.0. Got 'fast'.",

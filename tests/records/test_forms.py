@@ -21,15 +21,15 @@ FAILURE = {"reason": "none", "members": [], "traceback": ""}
     ("value", "form", "wrong"),
     [
         ({"runs": ["a"], "seconds": 3, "planned": {"a": RUN}, "failed": {"a": [FAILURE]}}, StudyForm, None),
-        ({"runs": 3}, StudyForm, r"`runs` must be list[str]. Got 3"),
-        ({"seconds": True}, StudyForm, "`seconds` must be float. Got True"),
-        ({"seconds": 2**63}, StudyForm, f"`seconds` must be float. Got {2**63}"),
+        ({"runs": 3}, StudyForm, "`runs` must be a sequence of texts. Got 3"),
+        ({"seconds": True}, StudyForm, "`seconds` must be a number. Got True"),
+        ({"seconds": 2**63}, StudyForm, f"`seconds` must be a number. Got {2**63}"),
         ({"planned": {"a": None}}, StudyForm, "`planned.a` must be an object. Got None"),
         ({"planned": {"a": {"members": []}}}, StudyForm, "`planned.a` must have `measures`. Got members"),
-        ({"failed": {"a": [{"reason": None}]}}, StudyForm, "`failed.a[0].reason` must be str. Got None"),
+        ({"failed": {"a": [{"reason": None}]}}, StudyForm, "`failed.a[0].reason` must be text. Got None"),
         ([], RunForm, "`it` must be an object. Got []"),
         ({"skipped": None, "failures": []}, OutcomeForm, None),
-        ({"skipped": 3}, OutcomeForm, "`skipped` must be str. Got 3"),
+        ({"skipped": 3}, OutcomeForm, "`skipped` must be text or None. Got 3"),
         (
             {"cohorts": [{"members": [{"type": "Member"}]}]},
             PlanForm,
@@ -70,7 +70,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path):
 
 def test_a_record_of_other_types_is_refused(tmp_path):
     append_rows(tmp_path / "records.jsonl", [{"member": "a", "measure": "mig", "value": "high"}])
-    with pytest.raises(AxiswiseError, match=r"records.jsonl .* Got mig of member a: `value` must be float"):
+    with pytest.raises(AxiswiseError, match=r"records.jsonl .* Got mig of member a: `value` must be a number"):
         list(read_records(tmp_path))
 
 

@@ -3,9 +3,9 @@
 import torch
 
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Array, Float, Num, Tensor
+from axiswise.shapes import Array, Finite, Float, Num, Tensor
 
-Scalar = float | int | Float[Tensor, "..."]
+Scalar = float | int | Finite[Tensor, "..."]
 """A number, or a tensor of them that broadcasts against the leading axes of the matrices it comes with."""
 
 DIGITS = 2.0 / 3.0  # share of a matrix's digits that must agree with symmetry, definiteness and full rank

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import final, get_args
+from typing import final
 
 import torch
 
@@ -37,8 +37,6 @@ class Factor:
         check_fields(self)
         if not self.name:
             raise AxiswiseError("A factor needs a name. Got ''.")
-        if self.kind not in get_args(Kind):
-            raise AxiswiseError(f"The kind of factor {self.name!r} must be one of {get_args(Kind)}. Got {self.kind!r}.")
         if self.kind == "discrete" and self.size is None:
             raise AxiswiseError(f"The discrete factor {self.name!r} needs a size, its number of levels. Got None.")
         if self.kind == "continuous" and self.size is not None:

@@ -33,7 +33,7 @@ def kl(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
     return _at_end(history, "kl")
 
 
-def _at_end(history: Mapping[str, Float[ndarray, "... t"]], name: str) -> Float[ndarray, "..."]:
+def _at_end(history: Mapping[str, ndarray], name: str) -> Float[ndarray, "..."]:
     if name not in history or 0 in history[name].shape or not history[name].ndim:
         raise NotDefined(f"`history` must have steps of {name!r}. Got {', '.join(map(str, history)) or 'nothing'}.")
     term = history[name]

@@ -17,7 +17,7 @@ from axiswise.shapes import Finite, Float, Tensor
 class EncoderLaw(NamedTuple):
     """How far the encoder's variances are from the law, and how far the decoder is from what the law is said to do."""
 
-    score: Finite[Tensor, "..."]
+    score: Float[Tensor, "..."]
     """Mean over samples and latents of the logarithmic deviation: 0.1 is about ten percent. Infinite without noise."""
     per_latent: Float[Tensor, "... z"]
     """Mean over the samples of the signed deviation: positive where the encoder is noisier than the law."""
@@ -34,7 +34,7 @@ def encoder_law(
     jacobians: Finite[Tensor, "... n x z"] | None = None,
     decode: Callable[[Tensor], Tensor] | None = None,
     codes: Finite[Tensor, "... n z"] | None = None,
-    information: Finite[Tensor, "... n z z"] | None = None,
+    information: Float[Tensor, "... n z z"] | None = None,
     prior: Prior = StandardNormal(),
 ) -> EncoderLaw:
     r"""Compares the posterior's variances with those that make the deterministic ELBO stationary.
@@ -86,7 +86,7 @@ def encoder_law(
 
 @checked
 def optimal_variance(
-    information: Finite[Tensor, "... n z z"],
+    information: Float[Tensor, "... n z z"],
     beta: float | int | Finite[Tensor, "..."],
     *,
     prior: Prior = StandardNormal(),

@@ -10,7 +10,7 @@ from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.activity import ACTIVE_BELOW
 from axiswise.numerics.gaussian import kl_from_standard_normal
-from axiswise.shapes import Array, Finite, Float, Int, Num, Tensor
+from axiswise.shapes import Array, Float, Int, Num, Tensor
 
 NEGLIGIBLE_KL = 1e-6  # nats: terms of order one cancel in the KL, so that single precision means nothing below this
 PASSIVE_WITHIN = 0.1  # what "much smaller than 1" and "about 1" mean in the definition of a passive latent
@@ -36,7 +36,7 @@ class Polarization(NamedTuple):
 class Regime(NamedTuple):
     """How polarized a model is now, and what each latent is."""
 
-    score: Finite[Tensor, "..."]
+    score: Float[Tensor, "..."]
     """The relative error Δ_KL: below 0.03 passes for polarized."""
     active: Int[Tensor, "..."]
     """Active latents: E σ² below `active_below`."""

@@ -49,7 +49,7 @@ KINDS = {Diagonal: DiagonalParameters, Full: FullParameters, Deterministic: Dete
 
 @checked
 def from_models(
-    models: Sequence[tuple[Callable[..., Any], Callable[..., Any] | None]],
+    models: Sequence[tuple[Callable[..., Any], Callable[..., Any] | None]] | Sequence[Any],
     *,
     posterior: Posterior = Diagonal(),
     prior: Prior = StandardNormal(),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, is_dataclass
 from itertools import product
 from typing import Any, Required, TypedDict, Unpack
 
-from axiswise._arguments import check_fields, checked
+from axiswise._arguments import checked, shown
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
 from axiswise.objectives import Objective
@@ -42,7 +42,6 @@ class Member:
     history: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
         _check_parts(self)
         for name, low in (("steps", 0), ("batch", 1), ("seed", 0), ("history", 1)):
             value = getattr(self, name)
@@ -50,7 +49,7 @@ class Member:
             if not (optional and value is None) and (not isinstance(value, int) or not low <= value < 2**32):
                 ending = " or None" if optional else ""
                 raise AxiswiseError(
-                    f"`{name}` of a member must be a whole number of at least {low}{ending}. Got {value!r}."
+                    f"`{name}` of a member must be a whole number of at least {low}{ending}. Got {shown(value)}."
                 )
 
     @property

@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from axiswise._arguments import check_fields
-from axiswise.shapes import Count, Number
+from axiswise._arguments import Count, Number, check_fields
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from numpy import ndarray
 
-from axiswise._arguments import check_fields
+from axiswise._arguments import Count, NonNegative, check_fields
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Count, NonNegative
 
 LARGER = {"accuracy": True, "elbo": True, "loss": False, "reconstruction": False}
 """The terms of which it is plain whether larger is better."""

@@ -38,7 +38,6 @@ class Run:
     stop: StoppingRule | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
         if self.validated and not self.held_out:
             raise AxiswiseError(
                 f"`every` and `stop` of run {self.name!r} need data to validate on. Got held_out=False. Pass "
@@ -50,6 +49,7 @@ class Run:
                 f"{type(self.dataset).__name__}. Pass the function, such as `aw.data.synth_linear`, or a "
                 "`functools.partial` of it."
             )
+        check_fields(self)
 
     @property
     def validated(self) -> bool:

@@ -76,7 +76,7 @@ Bins = Annotated[int, Between(1, 2**16)]
 """A number of bins: more hold less than one of any sample that fits into memory."""
 
 Draws = Annotated[int, Between(1, 10**6)]
-"""A number of Monte Carlo draws for each point."""
+"""A number of Monte Carlo draws, or of resamples."""
 
 Seed = Annotated[int, Between(0)]
 """The seed of a stream of random numbers."""
@@ -294,8 +294,16 @@ def _outside(kind: Any) -> Callable[[Any], bool]:
     ):
         return lambda value: True  # anything, or what cannot be looked at
     if protocol:  # the class of an instance has all that a protocol asks for, too
-        return lambda value: isinstance(value, origin) and not isinstance(value, type)
+        return lambda value: not isinstance(value, type) and _has_all(value, origin)
     return lambda value: isinstance(value, origin)
+
+
+def _has_all(value: Any, protocol: Any) -> bool:
+    """Whether a value has what a protocol asks for. A property that raises is there; its parts are checked next."""
+    try:
+        return isinstance(value, protocol)
+    except Exception:  # of somebody else's property
+        return True
 
 
 def _is_whole(value: Any) -> bool:

@@ -258,10 +258,13 @@ def describe(value: Any) -> str:
 
 def names_argument(message: str, parameters: Iterable[str], value: Any) -> bool:
     """Whether a message names an argument: its name, or the wrong value itself."""
-    named = any(
-        re.search(rf"\b{name.removesuffix('s')}s?\b", message.replace("_", " _ ") + message) for name in parameters
-    )
-    return named or (isinstance(value, str) and repr(value)[:20] in message)
+    names = [*parameters, *getattr(value, "_fields", ())]
+    named = any(re.search(rf"\b{name.removesuffix('s')}s?\b", message.replace("_", " _ ") + message) for name in names)
+    return named or (isinstance(value, str) and repr(value)[:20] in message) or _is_path_in(value, message)
+
+
+def _is_path_in(value: Any, message: str) -> bool:
+    return isinstance(value, str | Path) and (str(Path(value)) in message or str(Path(value).absolute()) in message)
 
 
 class TooLong(BaseException):
@@ -295,6 +298,8 @@ MAY_BE_UNDEFINED = {
     "analytic.annealed_elbo": "NaN for points whose posterior is",
     "distributions.estimators.aggregate_covariance": "NaN where a posterior is",
     "records.describe": "a number as it is",
+    "schedules.value_at": "a number as it is",
+    "report.figures.distinct": "curves as they are",
     "records.restore": "a number as it is",
     "statistics.bootstrap": "NaN without values, and the method says so",
     "statistics.mean_interval": "NaN without values, and the method says so",

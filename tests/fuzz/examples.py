@@ -378,6 +378,8 @@ BY_PLACE: dict[str, Callable[[], Any]] = {
     "records.write_tensors.path": lambda: Path("written"),
     "records.write_tensors.about": lambda: {"format": "example-1"},
     "records.stored_as.name": lambda: str,
+    "analytic.annealed_elbo.log_likelihood": lambda: matrix("n"),
+    "analytic.annealed_elbo.sample": lambda: matrix("n z"),
     "exploration.Exploration.members": lambda: (),
     "exploration.Exploration.arrays": dict,
     "exploration.Exploration.about": dict,

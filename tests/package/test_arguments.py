@@ -87,7 +87,7 @@ def test_takes_what_fits(value, kind):
         (np.ones(2), Float[Tensor, " n"], "`it` must be a tensor of floats with axes (n,). Got an array of float64"),
         ([0.5], Int[np.ndarray, " n"], "`it` must be an array of whole numbers with axes (n,). Got [0.5]"),
         (torch.tensor([NAN, 1.0]), Finite[Tensor, " n"], "`it` must be finite. Got NaN or infinity in 1 of 2 places"),
-        (torch.ones(2, device="meta"), Float[Tensor, " n"], "`it` must have values. Got a tensor of the device meta"),
+        (torch.ones(2, device="meta"), Finite[Tensor, " n"], "`it` must have values. Got a tensor of the device meta"),
         (Box(torch.ones(3)), Box, "`it.values` must have axes (n, z). Got shape (3,)"),
         (Dog, Walks, "`it` must be a Walks. Got the class Dog"),
         (len, str | int, "`it` must be text or a whole number. Got <built-in function len>"),

@@ -57,6 +57,8 @@ def positive(name: str, value: Scalar, like: Tensor) -> Float[Tensor, "..."]:
         axiswise.errors.AxiswiseError: `beta` must be positive and finite. Got -1.0.
     """
     tensor = torch.as_tensor(value, dtype=torch.float64, device=like.device)
+    if not tensor.numel():
+        raise AxiswiseError(f"`{name}` must be a number, or numbers. Got none.")
     wrong = ~((tensor > 0) & tensor.isfinite())
     if bool(wrong.any()):
         raise AxiswiseError(f"`{name}` must be positive and finite. Got {tensor[wrong][0].item()}.")

@@ -18,7 +18,7 @@ class Alignment(NamedTuple):
         [[0, 1], [1, 0]]
     """
 
-    objective: Float[Tensor, "..."]
+    objective: Finite[Tensor, "..."]
     """The largest value."""
     rotation: Float[Tensor, "... z z"]
     """Orthogonal V, the Hessian's eigenvectors in its columns, that attains it."""

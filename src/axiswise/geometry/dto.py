@@ -1,11 +1,11 @@
 r"""Distance to orthogonality: how far is a decoder from having orthogonal columns?"""
 
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 
-from axiswise._arguments import checked
+from axiswise._arguments import Between, checked
 from axiswise.errors import AxiswiseError
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
@@ -99,7 +99,7 @@ def dto(
 
 @checked
 @cache
-def haar_chance(latents: int, *, samples: int = 20_000, seed: int = 0) -> HaarChance:
+def haar_chance(latents: Annotated[int, Between(1, 1000)], *, samples: int = 20_000, seed: int = 0) -> HaarChance:
     r"""Estimates the distance to orthogonality at chance, where the right singular vectors are a random rotation.
 
     .. math:: \mathbb E_{V \sim \mathrm{Haar}} \sqrt{2 d - 2 \max_\pi \textstyle\sum_j |V_{j\pi(j)}|}

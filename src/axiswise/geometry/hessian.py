@@ -272,6 +272,11 @@ def second_derivatives(
             f"`weights` must have axes (…, n, x), or (…, n, x, z), of the points of `z`, {tuple(z.shape)}. "
             f"Got shape {tuple(weights.shape)}."
         )
+    pixels = decode(z[..., :1, :]).numel() // max(1, math.prod(z.shape[:-2]))
+    if weights.shape[z.ndim - 1] != pixels:
+        raise AxiswiseError(
+            f"`weights` must have the {pixels} pixels that `decode` gives. Got {weights.shape[z.ndim - 1]}."
+        )
     weights = weights if weights.ndim > z.ndim else weights[..., None].expand(*weights.shape, z.shape[-1])
     row = math.prod(z.shape[:-2]) * math.prod(weights.shape[-2:]) * 8
     chunk = max(1, PASS_BYTES // row)

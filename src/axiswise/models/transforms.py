@@ -16,7 +16,7 @@ from torch import nn
 from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, DiagonalParameters, FullParameters, Parameters
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 EncoderDecoder = tuple[Callable[..., Any], Callable[..., Any] | None]
 """A model: its encoder, x ↦ the posterior's named tuple, and its decoder, from z, or None if there is no decoder."""
@@ -36,7 +36,7 @@ class Transformed(NamedTuple):
 
 
 @checked
-def scale_latents(model: EncoderDecoder, beta: float | int | Float[Tensor, " z"]) -> Transformed:
+def scale_latents(model: EncoderDecoder, beta: float | int | Finite[Tensor, " z"]) -> Transformed:
     r"""Multiplies the latents of a model by √β: the effect of β on a Gaussian VAE, besides overlap of encodings.
 
     .. math:: \mu'(x) = \sqrt\beta\, \mu(x), \qquad S'(x) = \beta\, S(x), \qquad

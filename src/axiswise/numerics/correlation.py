@@ -4,6 +4,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise._arguments import checked
+from axiswise.errors import AxiswiseError
 from axiswise.shapes import Finite, Float, Num
 
 
@@ -17,6 +18,8 @@ def standardised(values: Num[ndarray, "... n z"]) -> Float[ndarray, "... n z"]:
         >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
         [[-1.0, 0.0], [1.0, 0.0]]
     """
+    if not np.isfinite(values).all():
+        raise AxiswiseError("`values` must be finite. Got NaN or infinity.")
     varies = np.ptp(values, axis=-2, keepdims=True) > 0
     centred = np.where(varies, values - values.mean(-2, keepdims=True), 0.0)
     # In units of the largest first, so that squares neither overflow nor vanish.
@@ -55,5 +58,7 @@ def covariance(values: Num[ndarray, "n z"]) -> Float[ndarray, "z z"]:
         >>> covariance(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
         [[2.0, 0.0], [0.0, 0.0]]
     """
+    if 0 in values.shape:
+        raise AxiswiseError(f"`values` must have axes (n, z), none of them empty. Got shape {values.shape}.")
     centred = np.where(np.ptp(values, axis=0) > 0, values - values.mean(0), 0.0)
     return centred.T @ centred / max(len(values) - 1, 1)

@@ -74,6 +74,8 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
         raise AxiswiseError(
             "`codes` and `factors` must be numbers of bins and levels. Got negative ones; bin them first."
         )
+    if 0 in (*codes.shape, *factors.shape):
+        raise AxiswiseError(f"`codes` and `factors` must not be empty. Got shapes {codes.shape} and {factors.shape}.")
     *leading, samples, latents = codes.shape
     levels, bins = int(factors.max(initial=0)) + 1, int(codes.max(initial=0)) + 1
     stack = np.swapaxes(codes.reshape(-1, samples, latents), -2, -1)
@@ -100,6 +102,8 @@ def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
         raise AxiswiseError(
             "`counts` must hold at least one sample along the last axis. Got none; drop the empty tables."
         )
+    if not np.isfinite(total).all():
+        raise AxiswiseError("`counts` must be finite, and their sums, too. Got NaN or infinity.")
     frequencies = counts / total
     return np.asarray(-xlogy(frequencies, frequencies).sum(-1))
 
@@ -117,8 +121,6 @@ def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]
         >>> bool(np.isclose(mutual_information(np.array([[2, 0], [0, 2]])), np.log(2)))
         True
     """
-    if not np.isfinite(total := counts.sum(dtype=np.float64)):
-        raise AxiswiseError(f"`counts` must be finite, and their sum, too. Got {total}.")
     joint = entropy(counts.reshape(*counts.shape[:-2], -1))
     return np.asarray(np.maximum(entropy(counts.sum(-1)) + entropy(counts.sum(-2)) - joint, 0.0))
 

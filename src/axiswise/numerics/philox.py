@@ -177,7 +177,7 @@ def integers(
 
 
 @checked
-def permutation(seed: int, stream: str, length: int) -> Int[Tensor, " length"]:
+def permutation(seed: int, stream: str, length: Annotated[int, Between(0)]) -> Int[Tensor, " length"]:
     """Draws a uniformly random order of 0 … length − 1, by sorting 62-bit random keys.
 
     Example:

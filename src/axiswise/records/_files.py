@@ -159,7 +159,11 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Writes a JSON object atomically, keys in the order given, readable by people; with a digest if it is ours."""
     if value.get("format") in WITH_DIGEST:
         value = {**value, DIGEST: _digest_of_json(value)}
-    write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise AxiswiseError(f"`value` must hold what JSON can. Got {shown(value)}: {error}.") from error
+    write_bytes(path, text.encode())
 
 
 @checked

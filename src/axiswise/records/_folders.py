@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,7 @@ def _about_arrays(run: Path, name: str) -> dict[str, Any]:
 
 
 @checked
-def copy_results(study: Path, target: Path, arrays: Iterable[tuple[str, str, Sequence[str]]] = ()) -> None:
+def copy_results(study: Path, target: Path, arrays: Sequence[tuple[str, str, Sequence[str]]] = ()) -> None:
     """Copies a study folder without its weights, in place of what was copied there before.
 
     Arguments:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from axiswise._arguments import checked
+from axiswise._arguments import Draws, checked
 from axiswise.errors import AxiswiseError
 from axiswise.statistics._resampling import check_settings, selections, signs
 from axiswise.statistics._student import half_width, two_sided
@@ -36,7 +36,7 @@ def compare_paired(
     b: Any,
     *,
     level: float = 0.95,
-    resamples: int = 10_000,
+    resamples: Draws = 10_000,
     seed: int = 0,
 ) -> Comparison:
     r"""Compares two groups whose members match one by one, by seed: mean difference, its interval, and two tests.
@@ -78,7 +78,7 @@ def compare_paired(
 
 
 @checked
-def compare(a: Values, b: Values, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Comparison:
+def compare(a: Values, b: Values, *, level: float = 0.95, resamples: Draws = 10_000, seed: int = 0) -> Comparison:
     r"""Compares two groups that are not matched: difference of means, its interval, and two tests.
 
     .. math:: \bar a - \bar b \pm t_\nu \sqrt{v_a + v_b}, \qquad

@@ -9,7 +9,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.special import ndtr, ndtri
 
-from axiswise._arguments import checked
+from axiswise._arguments import Draws, checked
 from axiswise.errors import AxiswiseError
 from axiswise.statistics._resampling import check_settings, resampled_rows, rows_without_one
 from axiswise.statistics._student import half_width
@@ -75,7 +75,7 @@ def bootstrap(
     statistic: Callable[..., Any] = np.mean,
     *,
     level: float = 0.95,
-    resamples: int = 10_000,
+    resamples: Draws = 10_000,
     seed: int = 0,
 ) -> Interval:
     r"""Interval of any statistic of the members' values, by the bias-corrected and accelerated bootstrap.
@@ -124,7 +124,7 @@ def bootstrap_rows(
     statistic: Callable[..., float],
     *,
     level: float = 0.95,
-    resamples: int = 1000,
+    resamples: Draws = 1000,
     seed: int = 0,
 ) -> Interval:
     """Interval of a statistic of samples, such as a score of codes and factors, by resampling the rows of all arrays.

@@ -136,6 +136,8 @@ def singular_value_logits(
     """
     if not 0.0 < temperature < math.inf:
         raise AxiswiseError(f"`temperature` must be a positive number. Got {temperature!r}.")
+    if x.ndim < 2 or 0 in x.shape:
+        raise AxiswiseError(f"`x` must be observations (n, …), none of its axes empty. Got shape {tuple(x.shape)}.")
     rows = x.flatten(1).double()
     values = torch.linalg.svdvals(rows - rows.mean(0) if centred else rows)
     # Smaller values are rounding errors, as in numpy.linalg.matrix_rank.

@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from axiswise._arguments import Between, checked
+from axiswise.errors import AxiswiseError
 from axiswise.report.figures._style import INK, MUTED, RULE, SEQUENCE, WIDTH, picture, tight
 
 LETTERS = 14  # of a row's name that fit into an inch of a panel's side
@@ -78,6 +79,8 @@ def factor_colours(unit: Num[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 3"]:
         >>> factor_colours(np.array([[0.0, 0.0], [1.0, 1.0]])).shape
         (2, 3)
     """
+    if not np.isfinite(unit).all():
+        raise AxiswiseError("`unit` must be finite, from 0 to 1. Got NaN or infinity.")
     u, v = unit[:, :1], unit[:, 1:]
     low_left, low_right, high_left, high_right = (np.array(to_rgb(corner)) for corner in CORNERS)
     blend = (1 - v) * ((1 - u) * low_left + u * low_right) + v * ((1 - u) * high_left + u * high_right)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
-from jaxtyping import Num, Shaped
+from jaxtyping import Bool, Num
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -44,7 +44,7 @@ def traversals(
     images: Num[np.ndarray, "z t c h w"],
     values: Num[np.ndarray, " t"],
     kl: Num[np.ndarray, " z"],
-    active: Shaped[np.ndarray, " z"],
+    active: Bool[np.ndarray, " z"],
     title: str,
 ) -> Figure:
     """Draws a row per latent, in the order of its KL, that decodes the latent's values while the others stay.

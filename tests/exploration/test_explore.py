@@ -12,7 +12,7 @@ from axiswise.data import small_sprites
 from axiswise.distributions import Deterministic
 from axiswise.errors import AxiswiseError
 from axiswise.exploration._choice import choose
-from axiswise.exploration._layers import read_decoder
+from axiswise.exploration._decoder import read_decoder
 from axiswise.exploration.explore import PAGE_BYTES
 from axiswise.scores import match_latents
 

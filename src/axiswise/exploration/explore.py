@@ -15,7 +15,7 @@ from axiswise.distributions import Deterministic, StandardNormal
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation._quantities import Quantities
 from axiswise.exploration._choice import Choice, choose
-from axiswise.exploration._layers import Program, read_decoder
+from axiswise.exploration._decoder import Program, read_decoder
 from axiswise.geometry import traversal
 from axiswise.geometry.activity import active_latents
 from axiswise.numerics import normal, permutation, uniform

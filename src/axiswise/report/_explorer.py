@@ -3,24 +3,25 @@
 import base64
 import io
 import json
+import math
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.image import imsave
+from PIL import Image
 
 from axiswise.errors import AxiswiseError
 from axiswise.records import Exploration, ExploredMember, write_bytes
-from axiswise.records._exploration import NOT_CHOSEN
+from axiswise.records._exploration import NOT_CHOSEN, STRIP_GAP
 from axiswise.report._folder import Setting, plain
 from axiswise.report._sections import label, number, phrase
 from axiswise.report.html import Markup, element, join, whole_page
 
 SCRIPTS = ("decoder.js", "geometry.js", "page.js")
 SCORES = 3  # measures that are shown beside a member
-GAP = 2  # pixels between the images of a strip
+GAP_GREY = 128  # between the images of a strip: apart from black and from white
 # The browser itself refuses to fetch anything, whatever the page says.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 HOW = (
@@ -69,8 +70,14 @@ def explorer(exploration: Exploration, path: str | Path) -> Path:
         reasons = dict.fromkeys(member.reason for member in exploration.members if member.reason)
         why = f": {'; '.join(reasons)}" if reasons else ""
         raise AxiswiseError(f"Expected at least one member that can be shown. Got none{why}.")
+    page, allowed = _document(exploration).encode("utf-8"), exploration.about.get("megabytes", math.inf)
+    if len(page) > allowed * 1e6:
+        raise AxiswiseError(
+            f"Expected a page of at most {allowed:g} MB. Got {len(page) / 1e6:.2f} MB: allow more, or explore fewer "
+            "members."
+        )
     path = Path(path)
-    write_bytes(path, _document(exploration).encode("utf-8"))
+    write_bytes(path, page)
     return path
 
 
@@ -208,13 +215,11 @@ def _still(member: ExploredMember) -> Markup:
 
 def _png(strip: np.ndarray) -> bytes:
     """Images (rows, columns, channels, height, width) in bytes side by side, as a PNG."""
-    apart = np.pad(strip, [(0, 0)] * 3 + [(0, GAP)] * 2, constant_values=255)
+    apart = np.pad(strip, [(0, 0)] * 3 + [(0, STRIP_GAP)] * 2, constant_values=GAP_GREY)
     rows, columns, channels, height, width = apart.shape
     sheet = apart.transpose(0, 3, 1, 4, 2).reshape(rows * height, columns * width, channels)
-    colours = sheet if channels == 3 else np.repeat(sheet[..., :1], 3, axis=-1)
     file = io.BytesIO()
-    metadata: Any = {"Software": None}  # its version would change the bytes
-    imsave(file, np.ascontiguousarray(colours), format="png", metadata=metadata)
+    Image.fromarray(np.ascontiguousarray(sheet if channels == 3 else sheet[..., 0])).save(file, "png")
     return file.getvalue()
 
 

@@ -7,6 +7,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("exploration").textContent);
   const images = data.shape.length === 3;
+  const UNSEEN = 2; // the code whose image PyTorch decoded, too: one that the decoder was not traced with
   const DTO_POINTS = 8;
   const STEPS = 40; // key presses from one end of a latent to the other
   const PLAY_SECONDS = 5;
@@ -640,7 +641,7 @@
       make("h3", {}, make("span", { className: "letter", textContent: member.letter }), ` ${member.name}`),
       make("div", { className: "pictures" }, ...pictures), parts.facts);
     member.parts = parts;
-    const shown = decoder.run(member.prepared, member.codes.subarray(0, member.latents)).value;
+    const shown = decoder.run(member.prepared, member.codes.subarray(UNSEEN * member.latents, (UNSEEN + 1) * member.latents)).value;
     const expected = decoder.halves(member.decoded);
     member.difference = shown.reduce((worst, value, i) => Math.max(worst, Math.abs(value - expected[i])), 0);
     if (!(member.difference <= 0.02 * (data.range[1] - data.range[0]))) {

@@ -254,7 +254,7 @@ def test_another_member_can_lead(page, exploration):
     assert page.execute_script("return explorer.state.lead.letter") == "B"
     kls = [text.text for text in page.find_elements(By.CSS_SELECTOR, "#sliders .kl")]
     lead = exploration.running[1].arrays
-    assert kls == [f"{value:.2f} nats" for value in sorted(lead["kl"][lead["active"]], reverse=True)]
+    assert kls == [f"KL {value:.2f} nats" for value in sorted(lead["kl"][lead["active"]], reverse=True)]
 
 
 def test_one_conv64_member_is_updated_at_every_move(browser, tmp_path, capsys):

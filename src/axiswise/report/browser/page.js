@@ -35,6 +35,8 @@
 
   // ---- members ----
 
+  /** A, B, …, Z, AA, AB, …. */
+  const letterOf = (number) => (number < 26 ? "" : letterOf(Math.floor(number / 26) - 1)) + String.fromCharCode(65 + number % 26);
   const floats = (text) => new Float32Array(decoder.bytes(text).buffer);
 
   function column(codes, latents, latent) {
@@ -50,7 +52,7 @@
     const codes = floats(own.codes), latents = own.low.length;
     const spread = Array.from({ length: latents }, (_, latent) => deviation(column(codes, latents, latent)) || 1);
     return {
-      ...own, number, codes, latents, spread, letter: String.fromCharCode(65 + number), prepared: decoder.prepare(own),
+      ...own, number, codes, latents, spread, letter: letterOf(number), prepared: decoder.prepare(own),
       z: new Float64Array(latents), origin: new Float64Array(latents), grams: new Map(), reaches: new Map(), here: null,
     };
   });
@@ -223,9 +225,10 @@
     member.shown = found.value;
     const name = own ? latentName(member, own.latent) : "";
     parts.card.classList.toggle("unmatched", !own);
-    parts.note.textContent = own ? (member === state.lead ? `leads · ${name} in hand`
-      : `${own.sign < 0 ? "−" : ""}${name} · correlation ${fixed(own.correlation)}`)
-      : `no counterpart of ${latentName(state.lead, state.hand)}`;
+    parts.card.classList.toggle("leading", member === state.lead);
+    parts.note.textContent = !own ? `stands still: no counterpart of ${latentName(state.lead, state.hand)}`
+      : member === state.lead ? `leads: ${name} moves`
+        : `${name} moves along${own.sign < 0 ? ", reversed" : ""} (correlation ${fixed(Math.abs(own.correlation))})`;
     if (images) {
       paint(parts.image, found.value, ...data.range);
       drawSlope(member, own && found.derivatives[0], name);
@@ -266,7 +269,8 @@
   /** The two ends of each axis of a plot: those of some points, with a margin. */
   function limits(points) {
     return [0, 1].map((axis) => {
-      const values = points.map((point) => point[axis]), low = Math.min(...values), high = Math.max(...values);
+      const low = points.reduce((least, point) => Math.min(least, point[axis]), Infinity);
+      const high = points.reduce((most, point) => Math.max(most, point[axis]), -Infinity);
       const margin = 0.12 * (high - low) || 1;
       return [low - margin, high + margin];
     });
@@ -416,18 +420,19 @@
   }
 
   function drawMeasures(member) {
-    const { here, over, points } = measures(member), { facts } = member.parts;
-    const complete = points === pointsOf(member);
-    const rows = [
-      ["distance to orthogonality, here", here ? fixed(here[0]) : "…"],
-      [`the same, over ${pointsOf(member)} observations`, over && complete ? fixed(over[0]) : "…"],
-      ["JᵀJ off its diagonal, here", here ? percent(here[1]) : "…"],
-      [`the same, over ${pointsOf(member)} observations`, over && complete ? percent(over[1]) : "…"],
+    const { here, over, points } = measures(member), complete = points === pointsOf(member);
+    const shown = (found, k, write) => (found ? write(found[k]) : "…");
+    const cells = (name, k, write) => [name, shown(here, k, write), shown(complete && over, k, write)];
+    const active = member.active.filter(Boolean).length;
+    const notes = [
+      active === 0 ? "No latent is active: there is nothing to measure." : active === 1 ? "One latent is active: there is no other to be at right angles to." : "",
+      state.angle !== 0 && !rotation(member) ? "Not rotated: one of the two latents has no counterpart." : "",
+      `Its image differs from PyTorch’s by at most ${format(member.difference, 2)}.`,
     ];
-    const note = state.angle !== 0 && !rotation(member) ? ["not rotated: a latent has no counterpart", "–"] : null;
-    const check = ["largest difference from PyTorch's image", format(member.difference, 2)];
-    facts.replaceChildren(...[...rows, ...(note ? [note] : []), check].flatMap(
-      ([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]));
+    const row = (texts, kind) => make("tr", {}, ...texts.map((text, place) => make(place ? kind : "th", { textContent: text })));
+    const table = make("table", { className: "measures" }, row(["", "here", `mean of ${pointsOf(member)} ${images ? "images" : "points"}`], "th"),
+      ...(active < 2 ? [] : [row(cells("DtO", 0, fixed), "td"), row(cells("JᵀJ off its diagonal", 1, percent), "td")]));
+    member.parts.facts.replaceChildren(...(active < 2 ? [] : [table]), ...notes.filter(Boolean).map((text) => make("p", { textContent: text })));
   }
 
   // ---- latents ----
@@ -459,7 +464,7 @@
     const button = make("button", { type: "button", className: "play" });
     const histogram = make("canvas", { className: "histogram", "aria-hidden": "true" });
     const label = make("span", { className: "latent-name", textContent: name }), kl = make("span", { className: "kl" });
-    const holds = state.lead.kl ? `${fixed(state.lead.kl[latent])} nats` : `spread ${format(state.lead.spread[latent], 2)}`;
+    const holds = state.lead.kl ? `KL ${fixed(state.lead.kl[latent])} nats` : `spread ${format(state.lead.spread[latent], 2)}`;
     const matches = make("div", { className: "matches" }, ...members.filter((member) => member !== state.lead).map((member) => match(member, latent)));
     const row = make("div", { className: "latent", "data-latent": latent },
       make("div", { className: "latent-head" }, label, kl, number, button),
@@ -516,6 +521,8 @@
     }
     place("angle-value").textContent = `${Math.round(state.angle * 180 / Math.PI)}°`.replace("-", "−");
     place("hand").textContent = latentName(state.lead, state.hand);
+    place("drag-note").textContent = state.across === state.up ? "" :
+      `Drag an image: across moves ${latentName(state.lead, state.across)}, up and down ${latentName(state.lead, state.up)} (chosen below).`;
   }
 
   /** Where codes lie under each slider (bars) and the prior (line). */
@@ -628,7 +635,7 @@
     const name = make("h3", {}, make("span", { className: "letter", textContent: member.letter }), ` ${member.name}`);
     const role = make("p", { className: "role", textContent: [member.role, ...member.scores].filter(Boolean).join(" · ") });
     const card = make("article", { className: "member" }, image, make("div", { className: "member-text" }, name, role, note, lead));
-    const parts = { card, image, note, lead, facts: make("dl", { className: "measures" }) };
+    const parts = { card, image, note, lead, facts: make("div", { className: "facts-of" }) };
     const pictures = [];
     if (images) {
       [parts.original, parts.originalImage] = picture("original");
@@ -638,7 +645,7 @@
       pictures.push(parts.original, parts.reconstruction, figure);
     }
     parts.why = make("article", { className: "why" },
-      make("h3", {}, make("span", { className: "letter", textContent: member.letter }), ` ${member.name}`),
+      make("h3", {}, make("span", { className: "letter", textContent: member.letter }), ` ${member.name} `, make("code", { textContent: member.address, title: "the beginning of its address" })),
       make("div", { className: "pictures" }, ...pictures), parts.facts);
     member.parts = parts;
     const shown = decoder.run(member.prepared, member.codes.subarray(UNSEEN * member.latents, (UNSEEN + 1) * member.latents)).value;

@@ -78,6 +78,7 @@ WORDS = (
     ("MIG and others", "What the study measured of the model; its report explains them."),
 )
 COLUMN = "grey is no change, white brighter, black darker"
+COLOURS = "grey is no change, a colour where that colour grows"
 ARROW = "the thick line above"
 WHY = (
     "What the latent that was moved last changes is a column of the decoder's Jacobian J: {}. VAEs tend to keep the "
@@ -245,7 +246,8 @@ def _stage(exploration: Exploration) -> Markup:
         element("figcaption", "", id="codes-note"),
         class_="code-plane",
     )
-    words = element("p", WHY.format(COLUMN if len(exploration.shape) == 3 else ARROW), class_="note")
+    column = ARROW if len(exploration.shape) != 3 else COLOURS if exploration.shape[0] == 3 else COLUMN
+    words = element("p", WHY.format(column), class_="note")
     reasons = element(
         "section",
         element("h2", "Why: the decoder’s Jacobian, and a rotation that spoils it"),

@@ -465,7 +465,9 @@
     const histogram = make("canvas", { className: "histogram", "aria-hidden": "true" });
     const label = make("span", { className: "latent-name", textContent: name }), kl = make("span", { className: "kl" });
     const holds = state.lead.kl ? `KL ${fixed(state.lead.kl[latent])} nats` : `spread ${format(state.lead.spread[latent], 2)}`;
-    const matches = make("div", { className: "matches" }, ...members.filter((member) => member !== state.lead).map((member) => match(member, latent)));
+    const others = members.filter((member) => member !== state.lead), alone = others.filter((member) => !counterpart(member, latent));
+    const matches = make("div", { className: "matches" }, ...others.filter((member) => counterpart(member, latent)).map((member) => match(member, latent)),
+      ...(alone.length ? [unmatched(alone)] : []));
     const row = make("div", { className: "latent", "data-latent": latent },
       make("div", { className: "latent-head" }, label, kl, number, button),
       histogram, range, matches);
@@ -497,13 +499,16 @@
   }
 
   function match(member, latent) {
-    const found = counterpart(member, latent);
-    const words = found ? `${member.letter} ${found.sign < 0 ? "−" : ""}z${found.latent} ${fixed(Math.abs(found.correlation))}` : `${member.letter} no counterpart`;
-    const title = found ? `Counterpart in ${member.letter}: z${found.latent}, correlation of codes ${fixed(found.correlation)}`
-      : `No latent of ${member.letter} shares half of this one's variance`;
-    const chip = make("span", { className: found ? "match" : "match none", title }, words);
-    if (found) chip.style.setProperty("--strength", Math.abs(found.correlation));
+    const found = counterpart(member, latent), strength = Math.abs(found.correlation);
+    const title = `Counterpart in ${member.letter}: z${found.latent}, correlation of codes ${fixed(found.correlation)}`;
+    const chip = make("span", { className: "match", title }, `${member.letter} ${found.sign < 0 ? "−" : ""}z${found.latent} ${fixed(strength)}`);
+    chip.style.setProperty("--strength", strength);
     return chip;
+  }
+
+  function unmatched(alone) {
+    const title = "None of their latents shares at least half of this one's variance";
+    return make("span", { className: "match none", title }, `no counterpart in ${alone.map((member) => member.letter).join(", ")}`);
   }
 
   function drawSliders() {
@@ -585,7 +590,7 @@
       }
       return button;
     });
-    buttons.push(make("button", { type: "button", className: "start", "data-start": -1, textContent: "prior’s mean" }));
+    buttons.push(make("button", { type: "button", className: "start", "data-start": -1, textContent: members.some((member) => member.prior) ? "prior’s mean" : "mean code" }));
     for (const button of buttons) button.addEventListener("click", () => startFrom(Number(button.dataset.start)));
     place("starts").replaceChildren(...buttons);
   }

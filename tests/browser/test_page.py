@@ -2,6 +2,7 @@
 
 import copy
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -259,6 +260,66 @@ def test_another_member_can_lead(page, exploration):
     kls = [text.text for text in page.find_elements(By.CSS_SELECTOR, "#sliders .kl")]
     lead = exploration.running[1].arrays
     assert kls == [f"KL {value:.2f} nats" for value in sorted(lead["kl"][lead["active"]], reverse=True)]
+
+
+def test_help_is_folded_away_and_says_what_the_words_of_the_page_mean(page):
+    keys, words = page.find_elements(By.CSS_SELECTOR, ".help details")
+    assert not keys.get_attribute("open")
+    assert not words.get_attribute("open")
+    words.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    terms = [term.text for term in words.find_elements(By.TAG_NAME, "dt")]
+    assert {"KL", "passive", "counterpart", "no counterpart", "DtO", "JᵀJ off its diagonal"} <= set(terms)
+    assert all(term.is_displayed() for term in words.find_elements(By.TAG_NAME, "dd"))
+
+
+HOSTILE = "</script><img src=x onerror=document.title=1><script>document.title=2</script>"
+
+
+def test_names_are_text_and_there_may_be_more_members_than_letters(browser, exploration, tmp_path):
+    named = [
+        member._replace(
+            settings={"seed": HOSTILE, "<b>": True},
+            counterparts=member.counterparts * 9,
+            correlations=member.correlations * 9,
+        )
+        for member in exploration.running
+    ]
+    strip = np.zeros((2, 3, 1, 4, 4), np.uint8)
+    still = named[0]._replace(
+        layers=(), reason=HOSTILE, address=HOSTILE, arrays={"strip": strip, "strip_latents": np.arange(2)}
+    )
+    hostile = replace(exploration, title=HOSTILE, summary=HOSTILE, members=(*named * 9, still))
+    browser.get_log("browser")
+    browser.get(aw.report.explorer(hostile, tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    letters = [letter.text for letter in browser.find_elements(By.CSS_SELECTOR, ".member .letter")]
+    assert (letters[:2], letters[25:]) == (["A", "B"], ["Z", "AA"])
+    assert browser.title == HOSTILE
+    assert HOSTILE in browser.find_element(By.CSS_SELECTOR, ".member h3").text
+    rest = browser.find_element(By.CLASS_NAME, "rest")
+    assert not rest.get_attribute("open")
+    assert HOSTILE in rest.find_element(By.TAG_NAME, "figcaption").get_attribute("textContent")
+    assert browser.execute_script("return document.querySelectorAll('img').length") == 1  # the strip
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize(
+    ("active", "words"), [(0, "No latent is active: there is nothing to measure."), (1, "One latent is active")]
+)
+def test_right_angles_need_two_active_latents(browser, exploration, tmp_path, active, words):
+    first = exploration.running[0]
+    alone = first._replace(
+        arrays={**first.arrays, "active": np.arange(4) < active},
+        counterparts=first.counterparts[:1],
+        correlations=first.correlations[:1],
+    )
+    browser.get_log("browser")
+    browser.get(aw.report.explorer(replace(exploration, members=(alone,)), tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    assert words in browser.find_element(By.CLASS_NAME, "facts-of").text
+    assert browser.find_elements(By.CLASS_NAME, "measures") == []
+    assert browser.find_element(By.ID, "no-active").is_displayed() == (active == 0)
+    assert browser.get_log("browser") == []
 
 
 def test_one_conv64_member_is_updated_at_every_move(browser, tmp_path, capsys):

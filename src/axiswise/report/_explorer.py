@@ -26,8 +26,8 @@ GAP_GREY = 128  # between the images of a strip: apart from black and from white
 # The browser itself refuses to fetch anything, whatever the page says.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 STEPS = (
-    "Start from an image: every model below encodes it, and decodes it again.",
-    "Move a slider, press ▶ or type a value, and see what that latent changes. Drag across an image to move two.",
+    "Start from {}: every model below encodes it, and decodes it again.",
+    "Move a slider, press ▶ or type a value, and see what that latent changes. Drag across a picture to move two.",
     "The sliders are those of the model that leads, A at first. In the others, the corresponding latents move along.",
 )
 KEYS = (
@@ -142,7 +142,7 @@ def _document(exploration: Exploration) -> str:
         element("noscript", element("p", NO_SCRIPT, class_="warning")),
     ]
     if exploration.running:
-        parts += [_controls(), _stage(exploration)]
+        parts += [_controls("an image" if len(exploration.shape) == 3 else "an observation"), _stage(exploration)]
     parts.append(_stills(still, folded=bool(exploration.running)))
     scripts = [
         # "<" ends no element within a script: JSON has another way to write it.
@@ -176,10 +176,10 @@ def _facts(exploration: Exploration, contents: str) -> Markup:
     return element("dl", *pairs, class_="facts")
 
 
-def _controls() -> Markup:
+def _controls(start: str) -> Markup:
     folds = (("Keys", KEYS), ("What the words mean", WORDS))
     return join(
-        element("ol", *(element("li", step) for step in STEPS), class_="how"),
+        element("ol", *(element("li", step.format(start)) for step in STEPS), class_="how"),
         element(
             "div",
             *(

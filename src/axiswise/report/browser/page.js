@@ -527,7 +527,7 @@
     place("angle-value").textContent = `${Math.round(state.angle * 180 / Math.PI)}°`.replace("-", "−");
     place("hand").textContent = latentName(state.lead, state.hand);
     place("drag-note").textContent = state.across === state.up ? "" :
-      `Drag an image: across moves ${latentName(state.lead, state.across)}, up and down ${latentName(state.lead, state.up)} (chosen below).`;
+      `Drag a picture: across moves ${latentName(state.lead, state.across)}, up and down ${latentName(state.lead, state.up)} (chosen below).`;
   }
 
   /** Where codes lie under each slider (bars) and the prior (line). */

@@ -68,7 +68,7 @@ class Layers:
 
     def activation(self, name: str, inputs: list[int], settings: Mapping[str, Any]) -> int:
         """A function of each number, by PyTorch's name; infinite parameters become the largest that a page can read."""
-        finite = {
+        finite: dict[str, Any] = {
             key: math.copysign(LARGEST, value) if isinstance(value, float) and math.isinf(value) else value
             for key, value in settings.items()
         }

@@ -91,10 +91,8 @@ PLANE = (
     "Small dots: data, in {}. Lines: the image of the plane of two latents. Large dot: what is decoded. Square: the "
     "observation that one starts from. Thick line: where the latent that was moved last moves the dot."
 )
-STRIPS = (
-    "Each row moves one latent by two standard deviations of its codes to either side. To run others, name them by the "
-    "beginnings of their addresses: axiswise explore FOLDER --members {}"
-)
+STRIPS = "Each row moves one latent by two standard deviations of its codes to either side."
+CHOOSE = "To run others, name them by the beginnings of their addresses: axiswise explore FOLDER --members {}"
 HISTOGRAM = (
     "Most informative first. Bars: codes of the data; line: the prior. Below each, its counterparts in the other "
     "models, and how strongly they correlate."
@@ -265,13 +263,13 @@ def _stills(members: Sequence[ExploredMember], *, folded: bool) -> Markup:
     shown = [member for member in members if "strip" in member.arrays or member.reason != NOT_CHOSEN]
     left = len(members) - len(shown)
     count = f"{len(members)} {'model' if len(members) == 1 else 'models'}"
-    strips = STRIPS.format(",".join(member.address[:ADDRESS] for member in members[:2]))
-    more = f"{left} more {'was' if left == 1 else 'were'} not chosen, and would make the page too large."
+    choose = CHOOSE.format(",".join(member.address[:ADDRESS] for member in members[:2]))
+    more = f"{left} {'more ' if shown else ''}{'is' if left == 1 else 'are'} not shown."
     return element(
         "details",
         element("summary", element("h2", f"{count} that {'does' if len(members) == 1 else 'do'} not run here")),
-        element("p", strips, class_="note"),
-        element("div", *map(_still, shown), class_="stills"),
+        element("p", choose, class_="note"),
+        *([element("p", STRIPS, class_="note"), element("div", *map(_still, shown), class_="stills")] if shown else []),
         element("p", more, class_="note") if left else Markup(),
         class_="rest",
         **({} if folded else {"open": ""}),

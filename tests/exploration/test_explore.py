@@ -80,7 +80,7 @@ def test_what_is_known_of_latents_is_what_the_model_says(population):
 def test_who_does_not_fit_is_still(population):
     found = aw.explore(population, SPRITES, megabytes=(PAGE_BYTES + 12 * 64 * 4 / 3 + 25_000) / 1e6)
     assert len(found.running) == 2
-    assert re.fullmatch(r"it takes 0.0\d+ MB, and the page may have 0.0\d+ MB more", found.members[2].reason)
+    assert re.fullmatch(r"it takes 0.0\d+ MB, and 0.0\d+ MB are left: allow more megabytes", found.members[2].reason)
 
 
 @pytest.mark.parametrize("latents", [3, 12])

@@ -190,7 +190,7 @@ def _member(
             cost = page_bytes(arrays, program.layers, latents)
             if cost <= left:
                 return nothing._replace(layers=program.layers, arrays=arrays), cost
-            reason = f"it takes {cost / 1e6:.2g} MB, and the page may have {max(left, 0.0) / 1e6:.2g} MB more"
+            reason = f"it takes {cost / 1e6:.2g} MB, and {max(left, 0.0) / 1e6:.2g} MB are left: allow more megabytes"
     arrays = _strip(quantities) if len(dataset.shape) == 3 else {}
     cost = page_bytes(arrays)
     if cost > left:

@@ -80,7 +80,7 @@ RESAMPLING = {"interpolate", "upsample", "avg_pool2d", "adaptive_avg_pool2d", "p
 REPEATING = {"expand", "expand_as", "broadcast_to", "repeat", "tile"}
 JOINING = {"cat", "concat", "concatenate"}
 ARITHMETIC = {"add", "sub", "mul", "truediv", "div", "neg"}
-IN_PLACE = {"iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "div"}
+OTHER_NAMES = {"iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "div", "log_sigmoid": "logsigmoid"}
 MEANS_AS_DECODED = (Gaussian, LearnedGaussian, OptimalGaussian, Laplace)
 
 
@@ -231,7 +231,7 @@ class _Reading:
         inputs = [self.places[each.name] for each in node.all_input_nodes if each.name in self.places]
         if node.op == "call_module":
             return self._module(self.modules[str(node.target)], arguments[0], out, inputs)
-        name = IN_PLACE.get(name, name.rstrip("_"))
+        name = OTHER_NAMES.get(name, name.rstrip("_"))
         if name in JOINING:
             return self._join(node, arguments, options)
         if name in ARITHMETIC:

@@ -339,6 +339,30 @@ def test_one_conv64_member_is_updated_at_every_move(browser, tmp_path, capsys):
         print(f"\none conv64 member is updated in {np.median(times[10:]):.1f} ms (median of {len(times) - 10})")
 
 
+class Large(nn.Module):
+    """Numbers beyond those of 16 bits."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Linear(2, 2, bias=False)
+        self.rows.weight.data = 1e6 * torch.eye(2)
+
+    def encode(self, x):
+        return x / 1e6, torch.full_like(x, -3.0)
+
+    def decode(self, z):
+        return self.rows(z)
+
+
+def test_images_of_any_size_are_compared_with_pytorchs(browser, tmp_path):
+    dataset, model = aw.data.arrays(1e6 * torch.rand(30, 2, generator=torch.Generator().manual_seed(0))), Large()
+    found = aw.explore(aw.from_models([(model.encode, model.decode)]), dataset)
+    browser.get(aw.report.explorer(found, tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    assert browser.execute_script("return explorer.members[0].difference") < 500.0  # of a million, in 16 bits
+    assert browser.find_elements(By.CLASS_NAME, "warning") == []
+
+
 def test_vectors_are_drawn_in_a_plane(browser, tmp_path):
     square = aw.data.synth_linear(samples=300)
     members = aw.grid(model=aw.models.linear(3, 2), objective=aw.objectives.BetaVAE(0.01), steps=200, seed=range(2))

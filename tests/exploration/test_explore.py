@@ -192,6 +192,13 @@ def test_members_that_take_other_observations_are_still_with_the_reason(populati
     ]
 
 
+class Infinite(nn.Module):
+    """What overflows."""
+
+    def forward(self, x):
+        return torch.exp(x * 1e30).reshape(-1, 1, 8, 8)
+
+
 class Idle(Whole):
     """A model one of whose codes never changes."""
 
@@ -207,6 +214,27 @@ def test_codes_that_never_change_have_sliders_and_no_counterpart():
     assert (first.arrays["high"] > first.arrays["low"]).all()
     assert first.counterparts[1][1] == -1
     assert np.isfinite(np.concatenate(first.correlations)).all()
+
+
+def test_members_whose_numbers_are_not_finite_have_nothing_to_show():
+    model = Whole()
+    model.rows.weight.data *= 1e30  # finite, as are all weights
+    wide = aw.from_models([(model.encode, nn.Sequential(model.rows, Infinite()))])
+    (only,) = aw.explore(wide, SPRITES).members
+    assert (only.reason, only.layers, only.arrays) == ("what it encodes or decodes is not finite", (), {})
+
+
+def test_decoders_may_return_flat_images_but_not_others():
+    model = Whole()
+    flat = [
+        (model.encode, nn.Sequential(model.rows)),
+        (model.encode, lambda z: model.rows(z)),
+        (model.encode, nn.ReLU()),
+    ]
+    running, still, other = aw.explore(aw.from_models(flat), SPRITES).members
+    assert running.layers
+    assert still.arrays["strip"].shape == (3, 7, 1, 8, 8)
+    assert other.reason == "it decodes shape (3,), not (1, 8, 8)"
 
 
 def test_scores_that_are_no_numbers_rank_nobody(population):

@@ -179,6 +179,9 @@ def _member(
         taken = tuple(trained.member.model.shape)
         return nothing._replace(reason=f"it takes observations of shape {taken}, not {dataset.shape}"), MEMBER_BYTES
     quantities = Quantities(group, dataset, index)
+    decoded = quantities["decode"](quantities["codes"][:, :1])[0, 0]
+    if decoded.numel() != math.prod(dataset.shape):
+        return nothing._replace(reason=f"it decodes shape {tuple(decoded.shape)}, not {dataset.shape}"), MEMBER_BYTES
     reason = NOT_CHOSEN
     if choice.runs:
         try:
@@ -187,6 +190,8 @@ def _member(
             reason = str(refusal)
         else:
             arrays = {"weights": program.weights, **_latents(quantities)}
+            if not all(np.isfinite(array).all() for array in arrays.values()):
+                return nothing._replace(reason="what it encodes or decodes is not finite"), MEMBER_BYTES
             cost = page_bytes(arrays, program.layers, latents)
             if cost <= left:
                 return nothing._replace(layers=program.layers, arrays=arrays), cost
@@ -297,6 +302,7 @@ def _strip(quantities: Quantities) -> dict[str, np.ndarray]:
     chosen = variance[0].mean(0).argsort(stable=True)[:STRIP_LATENTS]
     units = codes.std(1)
     images = traversal(quantities["decode"], codes[:, 0], STRIP_VALUES.to(codes), units=units)[0, chosen]
+    images = images.reshape(*images.shape[:2], *quantities.dataset.shape)  # decoders of others may return them flat
     factor = max(1, math.ceil(max(images.shape[-2:]) / THUMBNAIL))
     flat = nn.functional.avg_pool2d(images.flatten(0, 1), factor) if factor > 1 else images.flatten(0, 1)
     low, high = value_range(quantities.dataset)

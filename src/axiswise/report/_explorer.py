@@ -348,7 +348,7 @@ def _member(member: ExploredMember) -> dict[str, Any]:
         "layers": list(member.layers),
         "weights": _encoded(arrays["weights"].astype("<f2").tobytes()),
         "codes": _encoded(arrays["codes"].astype("<f4").tobytes()),
-        "decoded": _encoded(arrays["decoded"].astype("<f2").tobytes()),
+        "decoded": _encoded(arrays["decoded"].astype("<f4").tobytes()),
         "active": arrays["active"].tolist(),
         "symmetric": bool(arrays.get("symmetric", np.zeros(1)).any()),
         "counterparts": [latents.tolist() for latents in member.counterparts],

@@ -654,7 +654,7 @@
       make("div", { className: "pictures" }, ...pictures), parts.facts);
     member.parts = parts;
     const shown = decoder.run(member.prepared, member.codes.subarray(UNSEEN * member.latents, (UNSEEN + 1) * member.latents)).value;
-    const expected = decoder.halves(member.decoded);
+    const expected = floats(member.decoded);
     member.difference = shown.reduce((worst, value, i) => Math.max(worst, Math.abs(value - expected[i])), 0);
     if (!(member.difference <= 0.02 * (data.range[1] - data.range[0]))) {
       card.append(make("p", { className: "warning", textContent: "Its images differ from PyTorch’s: do not trust them." }));

@@ -9,6 +9,7 @@ from numpy import ndarray
 from axiswise._arguments import check_fields
 
 NOT_CHOSEN = "it was not chosen to run"
+STRIP_GAP = 2  # pixels between the images of a still traversal
 
 
 class ExploredMember(NamedTuple):
@@ -45,7 +46,8 @@ class Exploration:
         members: The members, those that run first.
         arrays: "x", the observations that one can start from; "range", the least and the largest value that is drawn;
             of vectors also "centre", "axes" and "cloud": the plane that they are drawn in.
-        about: Settings: dataset, points, versions.
+        about: Settings: dataset, points, members, the steps that members were trained for, versions, and "megabytes",
+            more than which the page is not written.
 
     Example:
         >>> import numpy as np

@@ -321,7 +321,7 @@ def test_refuses_points_without_axes_and_no_chunk():
 
 
 def test_refuses_no_latents_and_no_draws():
-    with pytest.raises(AxiswiseError, match=r"`latents` must be at least 1. Got 0"):
+    with pytest.raises(AxiswiseError, match=r"`latents` must be a whole number from 1 to 1,000. Got 0"):
         haar_chance(0)
     with pytest.raises(AxiswiseError, match=r"`samples` must be at least 2. Got 1"):
         haar_chance(2, samples=1)

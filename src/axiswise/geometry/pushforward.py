@@ -209,8 +209,10 @@ def cross_dependence(
         >>> cross_dependence(plane, torch.zeros(3, 2)).score
         tensor(0.5000, dtype=torch.float64)
     """
-    if points < 1 or 0 in codes.shape:
-        raise AxiswiseError(f"`points` and `codes` must be at least 1. Got {points} and shape {tuple(codes.shape)}.")
+    if points < 1:
+        raise AxiswiseError(f"`points` must be at least 1. Got {points}.")
+    if 0 in codes.shape:
+        raise AxiswiseError(f"`codes` must have axes (…, n, z), none of them empty. Got shape {tuple(codes.shape)}.")
     active = active_latents(variance, codes.shape, active_below=active_below, device=codes.device)
     derivatives = log_length_gradients(decode, codes[..., :points, :])
     pairs = derivatives.abs().mean(-3).nan_to_num(nan=torch.inf)

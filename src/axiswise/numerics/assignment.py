@@ -49,7 +49,7 @@ def assignment(weights: Num[ndarray, "... r c"]) -> Assignment:
         ([[0, 1], [1, 0]], [4.0, 6.0])
     """
     weights = np.asarray(weights, dtype=np.float64)
-    if 0 in weights.shape:
+    if 0 in weights.shape[-2:]:
         raise AxiswiseError(f"`weights` must have axes (…, r, c), none of them empty. Got shape {weights.shape}.")
     if not np.isfinite(weights).all():
         raise AxiswiseError("`weights` must be finite. Got NaN or infinity; leave out the matrices that hold it.")

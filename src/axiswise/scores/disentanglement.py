@@ -171,7 +171,8 @@ def _target(factors: Factors, column: int) -> _Target:
         levels = np.unique(values[:, 0], return_inverse=True)[1]
         frequent = float(np.bincount(levels).max()) / len(levels)
         return _Target(levels, values, frequent, frequent, 1 - frequent)
-    values = values / np.abs(values).max()  # so that squares of small numbers are none of 0; the score is a ratio
+    if not values.var(0).sum() > 0 and (largest := np.abs(values).max()) > 0:
+        values = values / largest  # the squares of smaller numbers are 0
     deviation = float(np.sqrt(values.var(0).sum()))
     return _Target(None, values, 0.0, deviation, deviation)
 

@@ -44,7 +44,7 @@ def traversals(
     images: Num[np.ndarray, "z t c h w"],
     values: Num[np.ndarray, " t"],
     kl: Num[np.ndarray, " z"],
-    active: Bool[np.ndarray, " z"],
+    active: Bool[np.ndarray, " z"] | Num[np.ndarray, " z"],
     title: str,
 ) -> Figure:
     """Draws a row per latent, in the order of its KL, that decodes the latent's values while the others stay.

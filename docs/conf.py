@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "reference",  # pages of the public names, made from the source
+    "pages",  # pages of the gallery, made from the records
     "sphinx-mathjax-offline",  # formulas without a network
 ]
 exclude_patterns = ["**.ipynb_checkpoints"]

@@ -57,6 +57,9 @@ def kl_at(
 
     It is unbiased, and may be negative. Each density counts once, whatever the number of latents.
 
+    References:
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 6.
+
     Arguments:
         sample: Draws of the posterior.
         posterior: Its parameters.

@@ -10,7 +10,12 @@ NOT_CHOSEN = "it was not chosen to run"
 
 
 class ExploredMember(NamedTuple):
-    """A member of a population, as a page can show it."""
+    """A member of a population, as a page can show it.
+
+    Example:
+        >>> ExploredMember._fields[:2]
+        ('address', 'settings')
+    """
 
     address: str
     """Its content address."""

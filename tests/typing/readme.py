@@ -3,7 +3,7 @@
 `tests/package/test_readme.py` compares the two, and runs them.
 """
 
-# ruff: noqa: E402, I001 (as README has them: imports where they are first used)
+# ruff: noqa: E402 (as README has them: imports where they are first used)
 
 import axiswise as aw
 

@@ -51,6 +51,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
+nitpicky = True
 suppress_warnings = ["ref.python"]  # axis letters in types, such as "n x", look like names of attributes
 python_maximum_signature_line_length = 100
 napoleon_numpy_docstring = False

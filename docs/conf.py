@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "reference",  # pages of the public names, made from the source
     "pages",  # pages of the gallery, made from the records
+    "links",  # every link of the built site is checked
     "sphinx-mathjax-offline",  # formulas without a network
 ]
 exclude_patterns = ["**.ipynb_checkpoints"]
@@ -51,7 +52,15 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
-nitpicky = True
+nitpicky = True  # every cross-reference must lead somewhere, but for names of other projects and of private modules
+nitpick_ignore_regex = [
+    ("py:.*", r"(ndarray|P|(jaxtyping|collections|numpy|scipy|torch|pathlib|matplotlib|rich|typer|pandas)\..*)"),
+    ("py:.*", r"axiswise\..*\._.*"),
+    # What public functions take or return and no package exports; it is read by its fields.
+    ("py:class", r"axiswise\.attack\.(judge\.Verdict|arms\.Weights)"),
+    ("py:class", r"axiswise\.scores\.(score\.Function|inputs\.(Codes|Pair|Population)Read)"),
+    ("py:class", r"axiswise\.population\.member\.Choices"),
+]
 suppress_warnings = ["ref.python"]  # axis letters in types, such as "n x", look like names of attributes
 python_maximum_signature_line_length = 100
 napoleon_numpy_docstring = False

@@ -27,9 +27,14 @@ def draw(folder: Path) -> None:
         shutil.copytree(RESULTS, results)
         for study in ("objectives", "comparison"):
             subprocess.run([sys.executable, "-m", "axiswise", "report", str(results / study)], check=True)
-            shutil.copy(results / study / "report.html", folder / f"{study}.html")
+            (folder / study).mkdir(exist_ok=True)
+            shutil.copy(results / study / "report.html", folder / study)
         subprocess.run([sys.executable, "-m", "axiswise_papers", "gallery", str(results)], check=True)
         shutil.copy(results / "gallery.html", folder / "claims.html")
+        for path in results.rglob("records.jsonl.gz"):  # which these pages link to
+            target = folder / path.relative_to(results)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
     explore(folder / "explorer.html")
     (folder / STAMP).write_text(made_from())
 
@@ -93,7 +98,7 @@ def begin(app: Sphinx) -> None:
 
 def end(app: Sphinx, problem: Exception | None) -> None:
     """Waits until all is drawn."""
-    process = getattr(app, "drawing", None)
+    process = vars(app).pop("drawing", None)  # Sphinx tells of its end again when that of another extension fails
     if process is None:
         return
     if problem:

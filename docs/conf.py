@@ -59,7 +59,7 @@ nitpick_ignore_regex = [
     # What public functions take or return and no package exports; it is read by its fields.
     ("py:class", r"axiswise\.attack\.(judge\.Verdict|arms\.Weights)"),
     ("py:class", r"axiswise\.scores\.(score\.Function|inputs\.(Codes|Pair|Population)Read)"),
-    ("py:class", r"axiswise\.population\.member\.Choices"),
+    ("py:class", r"axiswise\.population\.(member\.Choices|loop\.Finished)"),
 ]
 suppress_warnings = ["ref.python"]  # axis letters in types, such as "n x", look like names of attributes
 python_maximum_signature_line_length = 100

@@ -36,6 +36,8 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_sidebars = {"start": []}
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]

@@ -29,7 +29,12 @@ DOTS = 2000  # of one kind in a panel: more cover each other
 
 
 class Curve(NamedTuple):
-    """Members of one kind: the swept value and the measured values of each."""
+    """Members of one kind: the swept value and the measured values of each.
+
+    Example:
+        >>> Curve("β-VAE", np.array([1.0, 4.0]), {"mig": np.array([0.2, 0.3])}).label
+        'β-VAE'
+    """
 
     label: str
     x: np.ndarray
@@ -37,7 +42,12 @@ class Curve(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One member's history: steps, terms by name, and the swept value that colours it."""
+    """One member's history: steps, terms by name, and the swept value that colours it.
+
+    Example:
+        >>> Line(np.array([0, 100]), {"loss": np.array([9.0, 3.0])}, colour=4.0).terms["loss"][-1]
+        np.float64(3.0)
+    """
 
     step: np.ndarray
     terms: Mapping[str, np.ndarray]
@@ -49,6 +59,11 @@ def curves(kinds: Sequence[Curve], measures: Sequence[str], x_label: str) -> Fig
     """Draws every measure against a swept quantity: mean line, band of its 95 % interval, a dot per member.
 
     The axes cover the members: the band of a few that differ much is cut off where it leaves them.
+
+    Example:
+        >>> kind = Curve("β-VAE", np.array([1.0, 1.0, 4.0, 4.0]), {"mig": np.array([0.1, 0.2, 0.3, 0.5])})
+        >>> curves([kind], ["mig"], "β")[1:4]
+        b'PNG'
     """
     figure, panels = _panels(len(measures))
     every = np.concatenate([kind.x for kind in kinds])
@@ -85,7 +100,13 @@ def _shown(x: np.ndarray, y: np.ndarray) -> np.ndarray | slice:
 
 @picture
 def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
-    """Draws every measure as a strip per kind of member: a dot per member, a bar at the mean, its 95 % interval."""
+    """Draws every measure as a strip per kind of member: a dot per member, a bar at the mean, its 95 % interval.
+
+    Example:
+        >>> kind = Curve("β-VAE", np.zeros(3), {"mig": np.array([0.1, 0.2, 0.4])})
+        >>> strips([kind], ["mig"])[1:4]
+        b'PNG'
+    """
     figure, panels = _panels(len(measures), most=4 if len(kinds) <= 4 else 2)
     for axes, measure in zip(panels, measures, strict=True):
         for place, (kind, colour) in enumerate(zip(kinds, _cycle(kinds), strict=True)):
@@ -110,7 +131,13 @@ def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
 
 @picture
 def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) -> Figure:
-    """Draws one measure against another, a dot per member, coloured by the swept value where there is one."""
+    """Draws one measure against another, a dot per member, coloured by the swept value where there is one.
+
+    Example:
+        >>> kind = Curve("β-VAE", np.array([1.0, 4.0]), {"mig": np.array([0.1, 0.4]), "dto": np.array([0.9, 0.2])})
+        >>> scatter([kind], "dto", "mig", "β")[1:4]
+        b'PNG'
+    """
     figure = Figure(figsize=(4.6, 3.4), layout="constrained")
     axes = figure.subplots()
     markers = "os^Dv<>P"
@@ -131,7 +158,12 @@ def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) ->
 
 @picture
 def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | None) -> Figure:
-    """Draws every term of the objective against the step, a thin line per member, coloured by the swept value."""
+    """Draws every term of the objective against the step, a thin line per member, coloured by the swept value.
+
+    Example:
+        >>> training([Line(np.array([0, 100]), {"loss": np.array([9.0, 3.0])}, 4.0)], ["loss"], "β")[1:4]
+        b'PNG'
+    """
     figure, panels = _panels(len(terms))
     swept = np.array([line.colour for line in lines])
     norm = _norm(swept) if colour_label else None
@@ -164,6 +196,11 @@ def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarr
 
     Arguments:
         courses: For each member its name, the steps (t,), the KL of each latent (t, z), and which are active (z,).
+
+    Example:
+        >>> steps, kl = np.array([0, 100]), np.array([[0.1, 0.1], [2.0, 0.0]])
+        >>> latent_courses([("seed 0", steps, kl, np.array([True, False]))])[1:4]
+        b'PNG'
     """
     figure, panels = _panels(len(courses), share=True)
     for axes, (name, step, kl, active) in zip(panels, courses, strict=True):

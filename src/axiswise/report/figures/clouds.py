@@ -17,7 +17,12 @@ CORNERS = ("#2a3f9d", "#e23d75", "#12b3a0", "#fbc740")  # of the factor square: 
 
 
 class Plane(NamedTuple):
-    """One member's codes of the data, two latents of them (n, 2), the factors (n, 2), and a note below."""
+    """One member's codes of the data, two latents of them (n, 2), the factors (n, 2), and a note below.
+
+    Example:
+        >>> Plane(np.zeros((5, 2)), np.zeros((5, 2)), "seed 0")[2]
+        'seed 0'
+    """
 
     codes: np.ndarray
     factors: np.ndarray
@@ -33,6 +38,11 @@ def latent_planes(rows: Sequence[tuple[str, Sequence[Plane]]], names: Sequence[s
     Arguments:
         rows: For each setting its name and its members' planes.
         names: The names of the two factors.
+
+    Example:
+        >>> points = np.random.default_rng(0).uniform(size=(50, 2))
+        >>> latent_planes([("β = 1", [Plane(points, points, "seed 0")])], ["across", "down"])[1:4]
+        b'PNG'
     """
     columns = max(len(planes) for _, planes in rows)
     side = min(1.5, WIDTH / (columns + 1.6))
@@ -89,7 +99,13 @@ def _unit(values: np.ndarray) -> np.ndarray:
 
 @picture
 def scatter_factors(x: np.ndarray, factors: np.ndarray, names: Sequence[str]) -> Figure:
-    """Draws points of one, two or three dimensions (more: their first three principal components), once per factor."""
+    """Draws points of one, two or three dimensions (more: their first three principal components), once per factor.
+
+    Example:
+        >>> points = np.random.default_rng(0).uniform(size=(50, 2))
+        >>> scatter_factors(points, points, ["across", "down"])[1:4]
+        b'PNG'
+    """
     principal = x.shape[1] > 3
     if principal:
         centred = x - x.mean(0)

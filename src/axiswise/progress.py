@@ -41,6 +41,12 @@ class Bars:
 
     Arguments:
         console: Where it is drawn.
+
+    Example:
+        >>> bars = Bars(Console(quiet=True))
+        >>> bars.begin("training", total=100)
+        >>> bars.advance(50)
+        >>> bars.end()
     """
 
     def __init__(self, console: Console) -> None:
@@ -106,7 +112,13 @@ class Lines:
 
 @checked
 def shown_on(console: Console) -> Bars | Lines:
-    """How progress is shown on a console: bars on a terminal or in a notebook, lines elsewhere."""
+    """How progress is shown on a console: bars on a terminal or in a notebook, lines elsewhere.
+
+    Example:
+        >>> import io
+        >>> type(shown_on(Console(file=io.StringIO()))).__name__
+        'Lines'
+    """
     return Bars(console) if console.is_terminal or console.is_jupyter else Lines(console.print)
 
 

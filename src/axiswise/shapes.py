@@ -44,7 +44,13 @@ Array = ndarray | Tensor
 
 @runtime_checkable
 class Frame(Protocol):
-    """A DataFrame or a Series, of pandas or polars."""
+    """A DataFrame or a Series, of pandas or polars.
+
+    Example:
+        >>> import pandas
+        >>> pandas.DataFrame({"size": [1, 2]}).to_numpy().tolist()
+        [[1], [2]]
+    """
 
     def to_numpy(self) -> ndarray:
         """Its values."""

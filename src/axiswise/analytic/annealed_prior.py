@@ -33,6 +33,10 @@ ROUNDS = 60  # of bisection, far more than any mixture needs
 class Annealed:
     r"""An annealed prior :math:`f_\beta(z) = p(z)^\beta / F_\beta`, made by `annealed`.
 
+    References:
+        Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
+        theorem 1.
+
     Arguments:
         prior: The prior p.
         beta: β.

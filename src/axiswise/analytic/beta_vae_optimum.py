@@ -108,6 +108,8 @@ def numerical_optimum(
     model. The curvature is exact, so saddles repel and the last steps converge quadratically. The best start is
     returned, with latents in any order and sign.
 
+    .. math:: \max_{D} \max_{W, \sigma}\; \mathbb E \log p(x | z) - \beta\, \mathrm{KL}(q(z | x) \,\|\, p(z))
+
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eq 21. The method: Steihaug,
         *The conjugate gradient method and trust regions in large scale optimization*, SIAM J. Numer. Anal. 20(3), 1983;

@@ -142,7 +142,7 @@ def beta_objective(covariance: Finite[Tensor, "... x x"], vae: LinearVAE, beta: 
 def reconstruction_and_kl(
     covariance: Finite[Tensor, "... x x"], vae: LinearVAE
 ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-    """Returns the two terms of the objective, as defined in `terms`, on data of mean 0 and a given covariance.
+    """Returns the two terms of the objective, as defined in :func:`terms`, on data of mean 0 and a given covariance.
 
     Arguments:
         covariance: Covariance of the data.
@@ -170,9 +170,16 @@ def reconstruction_and_kl(
 
 @checked
 def signed_permutations(size: int) -> Float[Tensor, "b k k"]:
-    """All matrices that permute and flip latents: entry (i, j) is the sign with which latent j becomes source i.
+    r"""All matrices that permute and flip latents: entry (i, j) is the sign with which latent j becomes source i.
 
     Permutations vary slowest, in lexical order, and signs fastest, + before −: the first is the identity.
+
+    .. math:: \{ P S : P \text{ a permutation matrix},\ S = \mathrm{diag}(\pm 1, \dots, \pm 1) \}
+
+    There are :math:`d!\, 2^d` of them.
+
+    References:
+        The hyperoctahedral group: Humphreys, *Reflection groups and Coxeter groups*, 1990, section 2.10.
 
     Arguments:
         size: Number of latents, at most 5.

@@ -157,6 +157,9 @@ class Stereographic:
     Columns are orthogonal and of equal length at every point, also after any rotation of the latents: the local
     geometry does not distinguish the axes.
 
+    References:
+        Needham, *Visual complex analysis*, 1997, chapter 3 (the Riemann sphere).
+
     Example:
         >>> Stereographic()(torch.tensor([1.0, 0.0]))
         tensor([1., 0., 0.])
@@ -189,6 +192,9 @@ class Inversion:
 
     Conformal like `Stereographic`, within the space of latents itself. By Liouville's theorem there are no others in
     three dimensions and more.
+
+    References:
+        Needham, *Visual complex analysis*, 1997, chapter 3 (inversion in a circle and in a sphere).
 
     Arguments:
         pole: The centre a, which has no image: choose it away from all latents.
@@ -233,6 +239,10 @@ class Shear:
 
     The determinant is 1, so the density of an observation is that of its latents. Columns are orthogonal only on the
     line :math:`z_1 = 0`.
+
+    References:
+        Haario, Saksman and Tamminen, *Adaptive proposal distribution for random walk Metropolis algorithm*,
+        Computational Statistics 14, 1999 (the twisted normal); here as a map whose columns are not orthogonal.
 
     Arguments:
         bend: Curvature b.

@@ -50,6 +50,9 @@ def sample_covariance(data: Num[Array, "... n x"]) -> Float[Tensor, "... x x"]:
 
     .. math:: \frac1n \sum_i (x_i - \bar x)(x_i - \bar x)^\top
 
+    References:
+        Tipping and Bishop, *Probabilistic principal component analysis*, J. R. Statist. Soc. B 61(3), 1999, eq 5.
+
     Arguments:
         data: Observations in rows, any leading axes.
 
@@ -72,6 +75,9 @@ def principal_directions(data: Num[Array, "... n x"], count: int | None = None) 
     r"""Returns the principal directions of data: eigenvectors of the covariance, the largest eigenvalue first.
 
     The columns of the decoder of a linear VAE are these, up to order, sign and length.
+
+    .. math:: C = U \Lambda U^\top, \qquad C = \tfrac1n \sum_i (x_i - \bar x)(x_i - \bar x)^\top, \qquad
+        \lambda_1 \ge \lambda_2 \ge \dots
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, eq 9

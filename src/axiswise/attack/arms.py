@@ -120,7 +120,13 @@ def arms(
 
 @checked
 def to_choose_from(dataset: FactorDataset, *, steps: int, seeds: Sequence[int]) -> list[Member]:
-    """Restarts of the β-VAE that is judged, to choose from. Their seeds must differ from those of the judgement."""
+    """Restarts of the β-VAE that is judged, to choose from. Their seeds must differ from those of the judgement.
+
+    Example:
+        >>> from axiswise.data import small_sprites
+        >>> [member.seed for member in to_choose_from(small_sprites(), steps=10, seeds=[100, 101])]
+        [100, 101]
+    """
     return restarts(dataset, BetaVAE(published_weights(dataset).beta), steps=steps, seeds=seeds)
 
 

@@ -125,6 +125,10 @@ def judge(
         precision: Type of products on CUDA.
         progress: Receives how far the training of each run is.
         log: Called with a line for each run that begins.
+
+    Example:
+        >>> found = judge(dataset, change, {"beta-vae": members}, "runs/judged")  # doctest: +SKIP
+        >>> found[0].drop.difference.estimate  # doctest: +SKIP
     """
 
     def attack_judgement(scale: Scale) -> list[Run]:
@@ -151,6 +155,11 @@ def verdicts(folder: str | Path, score: str = "mig") -> list[Verdict]:
 
     Raises:
         AxiswiseError: If there is no arm that was measured on all three datasets.
+
+    Example:
+        >>> verdicts("/nowhere")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: Expected the folder of a judgement, with 'mig' of an arm on ... Got /nowhere, ...
     """
     runs, found = read_runs(folder), []
     for arm in dict.fromkeys(run.partition("/")[0] for run in runs):

@@ -135,7 +135,7 @@ class FactorDataset:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What distinguishes this dataset from others, as JSON: its name, its arguments and its changes in order.
+        """What distinguishes this dataset from others, as JSON with its name, its arguments and its changes in order.
 
         Example:
             >>> from axiswise.data import synth_linear

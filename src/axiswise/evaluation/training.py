@@ -23,13 +23,25 @@ def loss(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
 
 @checked
 def reconstruction(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
-    """Its reconstruction term, −E log p(x | z)."""
+    """Its reconstruction term, −E log p(x | z).
+
+    Example:
+        >>> import numpy as np
+        >>> reconstruction({"reconstruction": np.array([[9.0] * 10 + [1.0]])})
+        array([1.])
+    """
     return _at_end(history, "reconstruction")
 
 
 @checked
 def kl(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
-    """Its divergence KL(q(z | x) ‖ p(z)), before weighting."""
+    """Its divergence KL(q(z | x) ‖ p(z)), before weighting.
+
+    Example:
+        >>> import numpy as np
+        >>> kl({"kl": np.array([[9.0] * 10 + [2.0]])})
+        array([2.])
+    """
     return _at_end(history, "kl")
 
 

@@ -255,6 +255,10 @@ def second_derivatives(
 
     .. math:: S_{kj}(\mathbf z) = \sum_i w_{ij} \frac{\partial^2 \mathrm{Dec}_i(\mathbf z)}{\partial z_k \partial z_j}
 
+    References:
+        Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, the terms of eq 6
+        that a linear decoder does not have.
+
     Arguments:
         decode: Maps points (…, n, z) to outputs ``(…, n, *shape)``, for any n; rows must not depend on each other.
         z: The points, any leading axes (members).

@@ -14,6 +14,9 @@ def standardised(values: Num[ndarray, "... n z"]) -> Float[ndarray, "... n z"]:
 
     .. math:: \hat v_i = (v_i - \bar v) \Big/ \sqrt{\tfrac1n \textstyle\sum_j (v_j - \bar v)^2}
 
+    References:
+        Anderson, *An introduction to multivariate statistical analysis*, 3rd edition, 2003, chapter 2.
+
     Example:
         >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
         [[-1.0, 0.0], [1.0, 0.0]]
@@ -39,6 +42,9 @@ def cross_correlation(
 
     of standardised variables (see `standardised`).
 
+    References:
+        Pearson, *Notes on regression and inheritance in the case of two parents*, Proc. R. Soc. 58, 1895.
+
     Example:
         >>> ramp = np.arange(4.0)[:, None]
         >>> cross_correlation(ramp, np.hstack([3.0 - ramp, ramp * 0.0])).tolist()
@@ -53,6 +59,9 @@ def covariance(values: Num[ndarray, "n z"]) -> Float[ndarray, "z z"]:
     r"""Unbiased covariance of the variables: :math:`\frac{1}{n - 1} \sum_i (v_i - \bar v)(v_i - \bar v)^\top`.
 
     A constant variable has a covariance of exactly 0, and so has a single sample.
+
+    References:
+        Anderson, *An introduction to multivariate statistical analysis*, 3rd edition, 2003, chapter 3.
 
     Example:
         >>> covariance(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()

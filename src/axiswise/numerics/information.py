@@ -26,6 +26,10 @@ def equal_width_bins(codes: Num[ndarray, "... n z"], bins: Bins = 20) -> Int[nda
     that a code lying exactly on an edge falls where the reference implementation puts it (Locatello et al.,
     *Challenging common assumptions*, ICML 2019, appendix). A constant code falls into one bin.
 
+    References:
+        Locatello et al., *Challenging common assumptions in the unsupervised learning of disentangled representations*,
+        ICML 2019, appendix.
+
     Arguments:
         codes: Finite values, binned over the axis ``n`` for each latent and each leading index on its own.
         bins: How many bins, at least one.
@@ -61,6 +65,10 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
 
     Factors and codes with fewer levels than the largest are padded by zero counts, which no estimate sees.
 
+    References:
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, section 2.2: divided by their sum, the
+        joint frequencies.
+
     Arguments:
         codes: Bin numbers, 0 ≤ code.
         factors: Levels, 0 ≤ factor, shared by all leading indices of `codes`.
@@ -93,6 +101,9 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
 def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
     r"""Estimates the entropy of a variable from counts of its levels: :math:`H = -\sum_l \hat p_l \ln \hat p_l`.
 
+    References:
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, eq 2.1, at the observed frequencies.
+
     Example:
         >>> bool(np.isclose(entropy(np.array([2, 2, 2])), np.log(3)))
         True
@@ -114,6 +125,9 @@ def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]
 
     It is not negative; what rounding leaves below zero is set to zero.
 
+    References:
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, eq 2.45, at the observed frequencies.
+
     Arguments:
         counts: How often each level of the one meets each level of the other.
 
@@ -129,7 +143,13 @@ def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]
 def binned_information(
     codes: Num[ndarray, "... n z"], factors: Int[ndarray, "n k"], bins: Bins = 20
 ) -> Float[ndarray, "... k z"]:
-    """Estimates the mutual information of each factor with each code that was cut into equal-width bins.
+    r"""Estimates the mutual information of each factor with each code that was cut into equal-width bins.
+
+    .. math:: I_{kz} = H(f_k) + H(b_z) - H(f_k, b_z), \qquad b_z \text{ the bins of code } z
+
+    References:
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, eq 2.45; bins as in Locatello et al.,
+        *Challenging common assumptions*, ICML 2019, appendix.
 
     Arguments:
         codes: Finite values, any leading axes (members).

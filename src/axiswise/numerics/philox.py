@@ -75,7 +75,9 @@ def philox(
 def words(
     seed: int | Int[Tensor, "..."], stream: str, step: int | Int[Tensor, "..."], count: int
 ) -> Int[Tensor, "... count"]:
-    """Draws `count` random 32-bit words, as int64, for each pair of a seed and a step.
+    r"""Draws `count` random 32-bit words, as int64, for each pair of a seed and a step.
+
+    .. math:: (w_{4b}, \dots, w_{4b+3}) = \mathrm{Philox}_{\mathrm{seed}}(b, \mathrm{step}, \mathrm{stream})
 
     Arguments:
         seed: Key of the generator, 0 ≤ seed < 2^63.
@@ -178,7 +180,10 @@ def integers(
 
 @checked
 def permutation(seed: int, stream: str, length: Annotated[int, Between(0)]) -> Int[Tensor, " length"]:
-    """Draws a uniformly random order of 0 … length − 1, by sorting 62-bit random keys.
+    r"""Draws a uniformly random order of 0 … length − 1, by sorting 62-bit random keys.
+
+    .. math:: \pi = \mathrm{argsort}(k_0, \dots, k_{n-1}), \qquad
+        k_i = 2^{31} \lfloor w_{2i} / 2 \rfloor + \lfloor w_{2i+1} / 2 \rfloor
 
     Example:
         >>> permutation(0, "split", 5).sort().values.tolist()

@@ -124,7 +124,18 @@ class Update(NamedTuple):
 
 @runtime_checkable
 class Inputs(Protocol):
-    """The inputs of steps, as a pure function of a step's number."""
+    """The inputs of steps, as a pure function of a step's number.
+
+    Example:
+        >>> class Numbers:
+        ...     def block(self, numbers):
+        ...         return {"step": torch.arange(numbers.start, numbers.stop)}
+        ...     def inputs(self, row):
+        ...         return ({"step": row["step"]},)
+        >>> inputs: Inputs = Numbers()
+        >>> inputs.block(range(2, 4))["step"]
+        tensor([2, 3])
+    """
 
     def block(self, numbers: range) -> Any:
         """Tensors for the steps of those numbers, first axis the steps: row numbers, draws, hyperparameters."""

@@ -50,6 +50,10 @@ class Entry(NamedTuple):
         step: The number of the step, from 0; of an evaluation, how many steps were taken.
         terms: Floats, and lists for terms over latents.
         validation: Whether it is an evaluation on the validation set, and not a batch of the training.
+
+    Example:
+        >>> Entry._fields[:3]
+        ('member', 'step', 'terms')
     """
 
     member: Member

@@ -14,7 +14,12 @@ from axiswise.statistics import Interval
 
 
 class Baseline(NamedTuple):
-    """What a number would be for a model without the property: a mean, and the range of 95 % around it."""
+    """What a number would be for a model without the property: a mean, and the range of 95 % around it.
+
+    Example:
+        >>> Baseline("chance", 0.55, 0.02, 0.99, "random rotations").value
+        0.55
+    """
 
     name: str
     """Its name in tables."""
@@ -29,7 +34,12 @@ class Baseline(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The answer to one question about a model."""
+    """The answer to one question about a model.
+
+    Example:
+        >>> Finding._fields[:3]
+        ('name', 'question', 'sentence')
+    """
 
     name: str
     """Its key in an explanation."""

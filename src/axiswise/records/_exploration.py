@@ -13,7 +13,12 @@ STRIP_GAP = 2  # pixels between the images of a still traversal
 
 
 class ExploredMember(NamedTuple):
-    """A member of a population, as a page can show it."""
+    """A member of a population, as a page can show it.
+
+    Example:
+        >>> ExploredMember._fields[:2]
+        ('address', 'settings')
+    """
 
     address: str
     """Its content address."""

@@ -94,7 +94,15 @@ def check_regular(path: Path) -> None:
 
 @checked
 def write_bytes(path: Path, contents: bytes) -> None:
-    """Writes a file atomically, as `replacing` does."""
+    """Writes a file atomically, as `replacing` does.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "note"
+        >>> write_bytes(path, b"whole")
+        >>> path.read_bytes()
+        b'whole'
+    """
     with replacing(path) as stream:
         stream.write(contents)
 
@@ -177,6 +185,16 @@ def read_json(path: Path, expected: str, form: Any = Any) -> Json:
 
     Raises:
         AxiswiseError: If the file is not JSON, has another format or type, or is damaged.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "note.json"
+        >>> write_json(path, {"format": "note-1", "text": "whole"})
+        >>> read_json(path, "note-1")["text"]
+        'whole'
+        >>> read_json(path, "note-2")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: ... must have format 'note-2'. Got 'note-1'. Choose another folder.
     """
     try:
         value, digest = _parsed(path.read_bytes())
@@ -378,6 +396,13 @@ def read_tensors(path: Path, expected: str, form: Any = Any) -> Tensors:
 
     Raises:
         AxiswiseError: If the file is missing, truncated, damaged, not safetensors, or not ours.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "codes.safetensors"
+        >>> write_tensors(path, {"codes": np.ones(3)}, {"format": "codes-1"})
+        >>> read_tensors(path, "codes-1").arrays["codes"]
+        array([1., 1., 1.])
     """
     stored = StoredArrays(path, expected, form)
     return Tensors(dict(stored), stored.about)

@@ -123,6 +123,9 @@ def copy_results(study: Path, target: Path, arrays: Sequence[tuple[str, str, Seq
         study: The study folder. Its records are compressed, and of those that were made twice the last is copied.
         target: The folder to copy into.
         arrays: Arrays to copy as well: the run, the name they are stored under, and which of them, all if empty.
+
+    Example:
+        >>> copy_results(Path("runs/mine-default"), Path("results/mine"))  # doctest: +SKIP
     """
     for path in records_files(target).values():
         shutil.rmtree(path.parent)

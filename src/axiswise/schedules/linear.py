@@ -11,6 +11,10 @@ class Linear:
 
     .. math:: v(t) = \mathrm{start} + (\mathrm{end} - \mathrm{start}) \min(t / T, 1)
 
+    References:
+        Bowman et al., *Generating sentences from a continuous space*, CoNLL 2016, section 3.1 (the weight of a
+        divergence that rises in training).
+
     Arguments:
         start: Value at step 0.
         end: Value from step T on.

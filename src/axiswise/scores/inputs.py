@@ -20,11 +20,27 @@ HELD_OUT = 3  # one sample in so many is held out where a score needs a test par
 
 
 class UndefinedScore(UserWarning):
-    """A factor, or a whole code, is constant: what a score says about it is not defined."""
+    """A factor, or a whole code, is constant: what a score says about it is not defined.
+
+    Example:
+        >>> import warnings
+        >>> from axiswise.scores import mig
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = mig([[0.1], [0.9], [0.2]], {"on": [0, 1, 0], "still": [3, 3, 3]})
+        >>> caught[0].category.__name__
+        'UndefinedScore'
+    """
 
 
 class Inputs(NamedTuple):
-    """What a score was computed from, as far as its numbers do not show it."""
+    """What a score was computed from, as far as its numbers do not show it.
+
+    Example:
+        >>> from axiswise.scores import mig
+        >>> mig([[0.1], [0.9], [0.2], [0.8]], {"on": [0, 1, 0, 1]}).inputs.factor_names
+        ('on',)
+    """
 
     samples: int
     """Rows that were used, test points among them."""
@@ -169,6 +185,11 @@ def split(
         test: Codes and factors to test on.
         seed: Decides which points are held out.
         missing: Whether to raise an error if values are missing (NaN), or to leave their rows out.
+
+    Example:
+        >>> parts = split(np.eye(6), [0, 1, 0, 1, 0, 1], None, None, seed=0)
+        >>> len(parts.train), len(parts.test)
+        (4, 2)
     """
     if test is None:
         read, known, dropped = _read(codes, as_columns(factors), kinds, missing)

@@ -81,7 +81,7 @@ def mig(
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
         equation 6; estimated from binned means as in Locatello et al., *Challenging common assumptions in the
         unsupervised learning of disentangled representations*, ICML 2019. For nearest neighbours see
-        :mod:`axiswise.numerics.neighbours`.
+        `axiswise.numerics.neighbours`.
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.

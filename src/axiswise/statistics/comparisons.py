@@ -45,6 +45,10 @@ def compare_paired(
     unpaired. The permutation test flips the signs of differences, which exchanges the members of a pair: all
     :math:`2^n` ways for up to 12 pairs, drawn ones for more, which the observed one is added to.
 
+    References:
+        Student, *The probable error of a mean*, Biometrika 6, 1908 (the interval); Fisher, *The design of experiments*,
+        1935, section 21 (flips of signs).
+
     Arguments:
         a: Values by seed, as `grouped` gives them, or by anything else that says which belong together. Their order
             is irrelevant.

@@ -49,6 +49,9 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Interval:
     far from normal it covers less than its level, but more than the bootstrap does (lognormal, 10 values: both about
     85 %); from 20 values on the two agree. ``tests/statistics/test_intervals.py`` measures that.
 
+    References:
+        Student, *The probable error of a mean*, Biometrika 6, 1908.
+
     Arguments:
         values: One value a member; missing ones are left out and counted.
         level: The confidence.
@@ -133,7 +136,8 @@ def bootstrap_rows(
     how far it moves with other models. Rows are drawn with replacement, so a statistic that rises with repeated rows,
     as plug-in information does, is biased upwards in the resamples; the bias correction removes most of that.
 
-    The skewness is that of a jackknife that leaves out up to 200 blocks of rows in turn. The rest is as in `bootstrap`.
+    The skewness is that of a jackknife that leaves out up to 200 blocks of rows in turn.
+    See :func:`bootstrap` for the rest.
 
     Arguments:
         arrays: Arrays with one row a sample, all of the same length.

@@ -71,20 +71,35 @@ def study_cost(name: str, study: Study, column: Column) -> Cost:
         name: Name of the study.
         study: The study, whose module names its package.
         column: Where.
+
+    Example:
+        >>> from axiswise.studies import quickstart
+        >>> study_cost("quickstart", quickstart, "cpu").unknown
+        ()
     """
     return cost_entry(read_costs(study.__module__.partition(".")[0]), column, "studies", name)
 
 
 @checked
 def cost_entry(document: Mapping[str, Any], column: Column, table: str, name: str) -> Cost:
-    """One entry of a document that `read_costs` gave; ``benchmarks/costs.py`` adds missing ones."""
+    """One entry of a document that `read_costs` gave; ``benchmarks/costs.py`` adds missing ones.
+
+    Example:
+        >>> str(cost_entry({"cpu": {"studies": {"mine": 90.0}}}, "cpu", "studies", "mine"))
+        '90 s'
+    """
     entry = document.get(column, {}).get(table, {}).get(name, "not measured: new")
     return Cost(None, (f"{name} {entry}",)) if isinstance(entry, str) else Cost(float(entry))
 
 
 @checked
 def sum_costs(parts: Iterable[Cost]) -> Cost:
-    """The sum of what is known, with the reasons for what is not."""
+    """The sum of what is known, with the reasons for what is not.
+
+    Example:
+        >>> str(sum_costs([Cost(60.0), Cost(30.0), Cost(None, ("mine not measured",))]))
+        '≥ 90 s'
+    """
     parts = list(parts)
     known = [part.seconds for part in parts if part.seconds is not None]
     return Cost(math.fsum(known) if known else None, tuple(reason for part in parts for reason in part.unknown))

@@ -72,6 +72,10 @@ def objectives(scale: Scale) -> list[Run]:
     time, in about eleven minutes on one H200. On a CPU it takes days.
 
     Batches of 32 (the reference study has 64) keep it short; the learning rate is the reference study's 1e-4.
+
+    Example:
+        >>> len(objectives("smoke")), objectives("smoke")[0].name
+        (13, 'autoencoder/sprites')
     """
     steps = STEPS[scale]
     runs = []
@@ -105,6 +109,10 @@ def comparison(scale: Scale) -> list[Run]:
     ``benchmarks/study_on_gpu.py``, which trains several runs at a time.
 
     Weights are those of the study `objectives`; the learning rate is the reference study's 1e-4.
+
+    Example:
+        >>> len(comparison("smoke")), comparison("smoke")[0].name
+        (6, 'sprites/autoencoder')
     """
     steps = COMPARISON_STEPS[scale]
     runs = []

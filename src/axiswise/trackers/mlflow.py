@@ -21,6 +21,10 @@ def mlflow(experiment: str, uri: str | None = None) -> Iterator[Tracker]:
         experiment: Name of the experiment; it is made if it is not there.
         uri: Where MLflow stores it, such as "http://localhost:5000" or "sqlite:///mlflow.db"; None is MLflow's own
             choice (``MLFLOW_TRACKING_URI``, or a file here).
+
+    Example:
+        >>> with mlflow("sprites", "sqlite:///mlflow.db") as track:  # doctest: +SKIP
+        ...     train(members, dataset, on_history=track)
     """
     entities = needed("mlflow.entities", "mlflow")
     client: Any = needed("mlflow", "mlflow").MlflowClient(uri)

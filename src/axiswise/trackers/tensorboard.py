@@ -20,6 +20,10 @@ def tensorboard(folder: str | Path) -> Iterator[Tracker]:
 
     Arguments:
         folder: Folder of the runs, each in a folder named by the member's address, with its settings as a text.
+
+    Example:
+        >>> with tensorboard("runs/board") as track:  # doctest: +SKIP
+        ...     train(members, dataset, on_history=track)
     """
     make: Any = needed("torch.utils.tensorboard", "tensorboard").SummaryWriter
     writers: dict[str, Any] = {}

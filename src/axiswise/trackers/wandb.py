@@ -22,6 +22,10 @@ def wandb(project: str, folder: str | Path = ".", mode: str = "offline") -> Iter
         project: Name of the project.
         folder: Where runs are stored, in a folder ``wandb`` of it.
         mode: "offline" or "online".
+
+    Example:
+        >>> with wandb("sprites") as track:  # doctest: +SKIP
+        ...     train(members, dataset, on_history=track)
     """
     package: Any = needed("wandb", "wandb")
     runs: dict[str, Any] = {}

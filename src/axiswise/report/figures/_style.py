@@ -54,7 +54,15 @@ P = ParamSpec("P")
 
 @checked
 def picture(build: Callable[P, Figure]) -> Callable[P, bytes]:
-    """Makes a function that builds a figure into one that returns it as PNG bytes."""
+    """Makes a function that builds a figure into one that returns it as PNG bytes.
+
+    Example:
+        >>> @picture
+        ... def empty():
+        ...     return Figure(figsize=(1, 1))
+        >>> empty()[1:4]
+        b'PNG'
+    """
 
     @functools.wraps(build)
     def draw(*args: P.args, **kwargs: P.kwargs) -> bytes:
@@ -74,5 +82,10 @@ def picture(build: Callable[P, Figure]) -> Callable[P, bytes]:
 
 @checked
 def tight() -> ConstrainedLayoutEngine:
-    """A layout of panels that almost touch."""
+    """A layout of panels that almost touch.
+
+    Example:
+        >>> Figure(layout=tight()).get_layout_engine().get()["hspace"]
+        0...
+    """
     return ConstrainedLayoutEngine(w_pad=0.015, h_pad=0.02, wspace=0.0, hspace=0.0)

@@ -32,7 +32,12 @@ DOTS = 2000  # of one kind in a panel: more cover each other
 
 
 class Curve(NamedTuple):
-    """Members of one kind: the swept value and the measured values of each."""
+    """Members of one kind: the swept value and the measured values of each.
+
+    Example:
+        >>> Curve("β-VAE", np.array([1.0, 4.0]), {"mig": np.array([0.2, 0.3])}).label
+        'β-VAE'
+    """
 
     label: str
     x: Num[np.ndarray, " n"]
@@ -40,7 +45,12 @@ class Curve(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One member's history: steps, terms by name, and the swept value that colours it."""
+    """One member's history: steps, terms by name, and the swept value that colours it.
+
+    Example:
+        >>> Line(np.array([0, 100]), {"loss": np.array([9.0, 3.0])}, colour=4.0).terms["loss"][-1]
+        np.float64(3.0)
+    """
 
     step: Num[np.ndarray, " t"]
     terms: Mapping[str, Num[np.ndarray, " t"]]
@@ -57,6 +67,11 @@ def curves(kinds: Kinds, measures: Names, x_label: str) -> Figure:
     """Draws every measure against a swept quantity: mean line, band of its 95 % interval, a dot per member.
 
     The axes cover the members: the band of a few that differ much is cut off where it leaves them.
+
+    Example:
+        >>> kind = Curve("β-VAE", np.array([1.0, 1.0, 4.0, 4.0]), {"mig": np.array([0.1, 0.2, 0.3, 0.5])})
+        >>> curves([kind], ["mig"], "β")[1:4]
+        b'PNG'
     """
     _check_measured(kinds, "measures", measures)
     figure, panels = _panels(len(measures))
@@ -95,7 +110,13 @@ def _shown(x: np.ndarray, y: np.ndarray) -> np.ndarray | slice:
 @picture
 @checked
 def strips(kinds: Kinds, measures: Names) -> Figure:
-    """Draws every measure as a strip per kind of member: a dot per member, a bar at the mean, its 95 % interval."""
+    """Draws every measure as a strip per kind of member: a dot per member, a bar at the mean, its 95 % interval.
+
+    Example:
+        >>> kind = Curve("β-VAE", np.zeros(3), {"mig": np.array([0.1, 0.2, 0.4])})
+        >>> strips([kind], ["mig"])[1:4]
+        b'PNG'
+    """
     _check_measured(kinds, "measures", measures)
     figure, panels = _panels(len(measures), most=4 if len(kinds) <= 4 else 2)
     for axes, measure in zip(panels, measures, strict=True):
@@ -122,7 +143,13 @@ def strips(kinds: Kinds, measures: Names) -> Figure:
 @picture
 @checked
 def scatter(kinds: Kinds, x: str, y: str, colour_label: str | None) -> Figure:
-    """Draws one measure against another, a dot per member, coloured by the swept value where there is one."""
+    """Draws one measure against another, a dot per member, coloured by the swept value where there is one.
+
+    Example:
+        >>> kind = Curve("β-VAE", np.array([1.0, 4.0]), {"mig": np.array([0.1, 0.4]), "dto": np.array([0.9, 0.2])})
+        >>> scatter([kind], "dto", "mig", "β")[1:4]
+        b'PNG'
+    """
     _check_measured(kinds, "x", [x])
     _check_measured(kinds, "y", [y])
     figure = Figure(figsize=(4.6, 3.4), layout="constrained")
@@ -146,7 +173,12 @@ def scatter(kinds: Kinds, x: str, y: str, colour_label: str | None) -> Figure:
 @picture
 @checked
 def training(lines: Annotated[Sequence[Line], Between(1)], terms: Names, colour_label: str | None) -> Figure:
-    """Draws every term of the objective against the step, a thin line per member, coloured by the swept value."""
+    """Draws every term of the objective against the step, a thin line per member, coloured by the swept value.
+
+    Example:
+        >>> training([Line(np.array([0, 100]), {"loss": np.array([9.0, 3.0])}, 4.0)], ["loss"], "β")[1:4]
+        b'PNG'
+    """
     figure, panels = _panels(len(terms))
     swept = np.array([line.colour for line in lines])
     norm = _norm(swept) if colour_label else None
@@ -180,6 +212,11 @@ def latent_courses(courses: Annotated[Sequence[tuple[str, np.ndarray, np.ndarray
 
     Arguments:
         courses: For each member its name, the steps (t,), the KL of each latent (t, z), and which are active (z,).
+
+    Example:
+        >>> steps, kl = np.array([0, 100]), np.array([[0.1, 0.1], [2.0, 0.0]])
+        >>> latent_courses([("seed 0", steps, kl, np.array([True, False]))])[1:4]
+        b'PNG'
     """
     figure, panels = _panels(len(courses), share=True)
     for axes, (name, step, kl, active) in zip(panels, courses, strict=True):

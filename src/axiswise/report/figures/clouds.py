@@ -20,7 +20,12 @@ CORNERS = ("#2a3f9d", "#e23d75", "#12b3a0", "#fbc740")  # of the factor square: 
 
 
 class Plane(NamedTuple):
-    """One member's codes of the data, two latents of them (n, 2), the factors (n, 2), and a note below."""
+    """One member's codes of the data, two latents of them (n, 2), the factors (n, 2), and a note below.
+
+    Example:
+        >>> Plane(np.zeros((5, 2)), np.zeros((5, 2)), "seed 0")[2]
+        'seed 0'
+    """
 
     codes: Num[np.ndarray, "n 2"]
     factors: Num[np.ndarray, "n 2"]
@@ -40,6 +45,11 @@ def latent_planes(
     Arguments:
         rows: For each setting its name and its members' planes.
         names: The names of the two factors.
+
+    Example:
+        >>> points = np.random.default_rng(0).uniform(size=(50, 2))
+        >>> latent_planes([("β = 1", [Plane(points, points, "seed 0")])], ["across", "down"])[1:4]
+        b'PNG'
     """
     columns = max(len(planes) for _, planes in rows)
     side = min(1.5, WIDTH / (columns + 1.6))
@@ -102,7 +112,13 @@ def _unit(values: np.ndarray) -> np.ndarray:
 def scatter_factors(
     x: Num[np.ndarray, "n d"], factors: Num[np.ndarray, "n k"], names: Annotated[Sequence[str], Between(1), "k"]
 ) -> Figure:
-    """Draws points of one, two or three dimensions (more: their first three principal components), once per factor."""
+    """Draws points of one, two or three dimensions (more: their first three principal components), once per factor.
+
+    Example:
+        >>> points = np.random.default_rng(0).uniform(size=(50, 2))
+        >>> scatter_factors(points, points, ["across", "down"])[1:4]
+        b'PNG'
+    """
     principal = x.shape[1] > 3
     if principal:
         centred = x - x.mean(0)

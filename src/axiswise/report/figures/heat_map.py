@@ -19,7 +19,12 @@ NUMBERS = 24  # latents that leave room for numbers
 
 
 class HeatMap(NamedTuple):
-    """A matrix (k, z) and what to write above it."""
+    """A matrix (k, z) and what to write above it.
+
+    Example:
+        >>> HeatMap("MIG 0.9", np.eye(2))[0]
+        'MIG 0.9'
+    """
 
     title: str
     values: Num[np.ndarray, "k z"]
@@ -42,6 +47,10 @@ def heat_maps(
         latents: Names of the columns.
         quantity: What the numbers are.
         top: The end of the scale; the largest value if None.
+
+    Example:
+        >>> heat_maps([HeatMap("MIG 0.9", np.eye(2))], ["shape", "size"], ["z0", "z1"], "information, nats")[1:4]
+        b'PNG'
     """
     highest = max((float(np.nanmax(matrix, initial=0.0)) for _, matrix in maps), default=0.0)
     norm = Normalize(0.0, (highest or 1.0) if top is None else top)

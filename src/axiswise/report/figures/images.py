@@ -27,6 +27,11 @@ def reconstructions(
         x: For each member the images (n, c, h, w).
         reconstructed: For each member their reconstructions, in the same shape.
         names: Names of the members.
+
+    Example:
+        >>> images = np.zeros((4, 1, 8, 8))
+        >>> reconstructions([images], [images], ["seed 0"])[1:4]
+        b'PNG'
     """
     blocks = [mosaic(np.stack((above, below))) for above, below in zip(x, reconstructed, strict=True)]
     heights = [WIDTH * block.shape[0] / block.shape[1] for block in blocks]
@@ -55,6 +60,11 @@ def traversals(
         kl: Each latent's KL divergence in nats (z,); NaN for codes without noise, which have none.
         active: Whether each latent is active (z,).
         title: What to write above.
+
+    Example:
+        >>> values = np.linspace(-2, 2, 5)
+        >>> traversals(np.zeros((2, 5, 1, 8, 8)), values, np.array([2.0, 0.0]), np.array([True, False]), "seed 0")[1:4]
+        b'PNG'
     """
     order = np.argsort(-kl, kind="stable")
     block = mosaic(images[order])
@@ -80,7 +90,12 @@ def traversals(
 @picture
 @checked
 def contact(images: Num[np.ndarray, "n c h w"], titles: Annotated[Sequence[str], "n"] | None) -> Figure:
-    """Draws images (n, c, h, w) side by side, with their titles where given."""
+    """Draws images (n, c, h, w) side by side, with their titles where given.
+
+    Example:
+        >>> contact(np.zeros((4, 1, 8, 8)), None)[1:4]
+        b'PNG'
+    """
     columns = min(len(images), max(4, math.ceil(math.sqrt(len(images) * 1.6))))
     rows = math.ceil(len(images) / columns)
     side = max(0.62, min(1.6, WIDTH / columns))

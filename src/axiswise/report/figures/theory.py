@@ -19,7 +19,12 @@ SAME = 1e-6  # share of the largest TIE within which two branches are one curve
 
 
 class Theory(NamedTuple):
-    """The terms of a linear β-VAE's optimum at n values of β, in nats."""
+    """The terms of a linear β-VAE's optimum at n values of β, in nats.
+
+    Example:
+        >>> Theory._fields[:3]
+        ('beta', 'elbo', 'log_likelihood')
+    """
 
     beta: Num[np.ndarray, " n"]
     elbo: Num[np.ndarray, " n"]
@@ -56,7 +61,14 @@ def distinct(branches: Num[np.ndarray, "n b"]) -> np.ndarray:
 @picture
 @checked
 def theory_curves(theory: Theory) -> Figure:
-    """Draws every term against β: where it peaks, and where latents are switched off."""
+    """Draws every term against β: where it peaks, and where latents are switched off.
+
+    Example:
+        >>> beta = np.linspace(0.5, 2.0, 5)
+        >>> terms = [-np.abs(beta - 1)] * 2 + [beta] * 4
+        >>> theory_curves(Theory(beta, *terms, np.zeros((5, 0)), np.ones((5, 1)), np.array([1.5])))[1:4]
+        b'PNG'
+    """
     figure = Figure(figsize=(WIDTH, 4.9), layout=ConstrainedLayoutEngine(wspace=0.04, hspace=0.06))
     panels = figure.subplots(2, 3, sharex=True)
     (elbo, reconstruction, kl), (mie, tie, lengths) = panels

@@ -33,6 +33,12 @@ else:
         """Floats in single or double precision that are finite.
 
         Of a stack of members (``...``) each may have diverged, and has a result that is not finite.
+
+        Example:
+            >>> from axiswise.geometry import latent_order
+            >>> latent_order(Tensor([[0.5, float("nan")]]))
+            Traceback (most recent call last):
+            axiswise.errors.AxiswiseError: `variance` must be finite. Got NaN or infinity in 1 of 2 places.
         """
 
         dtypes = ("float32", "float64")

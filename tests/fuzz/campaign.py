@@ -6,7 +6,7 @@ The calls are generated from the public API itself: names from ``__all__``, vali
 ``examples.py``), wrong ones from a pool of hostile values and from changes of the valid one. Allowed answers are a
 result whose headline is finite and in its declared range, and an `AxiswiseError` that names an argument.
 
-It is a measure and not yet a test: many doors still answer otherwise, and CI does not run it.
+``test_api.py`` runs it with fewer calls.
 """
 
 import argparse
@@ -161,7 +161,8 @@ def changed(value: Any) -> list[Any]:
     if isinstance(value, dict) and value:
         key = next(iter(value))
         return [{key: None}, {**value, 3: None}, {**value, key: math.nan}, list(value.items())]
-    return [type(value)]  # the class in place of its instance
+    # The class in place of its instance; those of numpy end the process when they are called.
+    return [] if type(value).__module__.startswith("numpy") else [type(value)]
 
 
 def _damaged(value: Any) -> list[Any]:

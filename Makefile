@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup run test lint docs gallery
+.PHONY: setup run test lint docs gallery wheels
 
 setup: $(READY)
 
@@ -35,3 +35,7 @@ gallery: setup
 	$(BIN)/axiswise gallery results
 	$(BIN)/axiswise report results/objectives
 	$(BIN)/axiswise report results/comparison
+
+# Both packages, in dist/.
+wheels: setup
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist . ./papers

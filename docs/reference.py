@@ -6,9 +6,10 @@ import pkgutil
 import sys
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
@@ -34,6 +35,35 @@ def public_modules() -> Iterator[ModuleType]:
         module = importlib.import_module(found.name)
         if "__all__" in vars(module):
             yield module
+
+
+def public_objects() -> dict[str, Any]:
+    """Every public function and class of axiswise, once, by the first name that it has."""
+    found: dict[int, tuple[str, Any]] = {}
+    for module in public_modules():
+        for name in module.__all__:
+            value = getattr(module, name)
+            if (inspect.isroutine(value) or inspect.isclass(value)) and value.__module__.startswith("axiswise."):
+                found.setdefault(id(value), (f"{module.__name__}.{name}", value))
+    return dict(found.values())
+
+
+def returned_by(objects: dict[str, Any]) -> dict[Any, list[str]]:
+    """For each class that public functions return, alone or as part of something, the names of these."""
+    found: dict[Any, list[str]] = {}
+    for name, value in objects.items():
+        if inspect.isroutine(value):
+            for part in dict.fromkeys(_parts(inspect.signature(value).return_annotation)):
+                found.setdefault(part, []).append(name)
+    return found
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    part = get_origin(annotation) or annotation
+    if inspect.isclass(part):
+        yield part
+    for part in get_args(annotation):
+        yield from _parts(part)
 
 
 def said_of(name: str, value: Any) -> str:
@@ -87,6 +117,17 @@ def _page(module: ModuleType, home: dict[int, str]) -> str:
     return "\n".join(lines)
 
 
+@cache
+def _returned_by() -> dict[Any, list[str]]:
+    return returned_by(public_objects())
+
+
+def link_functions(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Says of a class without an example which functions return it: theirs show it."""
+    if what == "class" and ">>>" not in "\n".join(lines) and (functions := _returned_by().get(value)):
+        lines += ["", f"Returned by {', '.join(f':py:func:`{function}`' for function in functions)}.", ""]
+
+
 def keep_sentence(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Remembers what is said of an attribute, since napoleon takes the words before a colon for its type."""
     if what in ("attribute", "property"):
@@ -103,6 +144,7 @@ def restore_sentence(app: Sphinx, what: str, name: str, value: Any, options: Any
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("builder-inited", write_pages)
+    app.connect("autodoc-process-docstring", link_functions)
     app.connect("autodoc-process-docstring", keep_sentence, priority=400)  # before napoleon, which has 500
     app.connect("autodoc-process-docstring", restore_sentence, priority=600)
     return {"parallel_read_safe": True}

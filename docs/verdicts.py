@@ -1,27 +1,30 @@
-"""Tables of verdicts for the pages, from the committed results."""
+"""Tables for the pages, from the committed results."""
 
 import json
-from html import escape
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-VERDICTS = Path(__file__).parents[1] / "results" / "verdicts.json"
+from axiswise.report import html
+
+RESULTS = Path(__file__).parents[1] / "results"
 
 
-class Table:
+class Table(NamedTuple):
     """Rows that a notebook shows as a table."""
 
-    def __init__(self, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-        self.head, self.rows = head, rows
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
     def _repr_html_(self) -> str:
-        def row(cells: tuple[str, ...], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-        return f"<table>{row(self.head, 'th')}{''.join(row(cells, 'td') for cells in self.rows)}</table>"
+        return html.table(self.head, self.rows)
 
 
 def table(paper: str) -> Table:
     """The claims of one paper, such as "rolinek2019", with their verdicts."""
     own = paper.rstrip("0123456789") + "."
-    claims = [claim for claim in json.loads(VERDICTS.read_text())["claims"] if claim["id"].startswith(own)]
-    return Table(("claim", "what", "verdict"), [(c["id"], c["title"], c["verdict"]) for c in claims])
+    claims = json.loads((RESULTS / "verdicts.json").read_text())["claims"]
+    return Table(
+        ("claim", "what", "verdict"),
+        [(claim["id"], claim["title"], claim["verdict"]) for claim in claims if claim["id"].startswith(own)],
+    )

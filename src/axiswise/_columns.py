@@ -193,6 +193,8 @@ def _split(table: Any, what: str) -> tuple[tuple[str, ...] | None, list[_Column]
 def _column(values: Any, what: str) -> _Column:
     """Anything but a table, as an array of any shape; lists keep the types of their cells."""
     if isinstance(values, Tensor):
+        if values.is_meta:
+            raise AxiswiseError(f"`{what}` must have values. Got a tensor of the device meta, which has none.")
         values = values.detach().cpu()
         return _Column((values.float() if values.dtype == torch.bfloat16 else values).numpy())
     if isinstance(values, ndarray):

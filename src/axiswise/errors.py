@@ -42,7 +42,12 @@ class NotDefined(AxiswiseError):
 
 
 class StudyIncomplete(AxiswiseError):
-    """A study of which some runs failed, with the reasons; the others are complete, and the same call tries again."""
+    """A study of which some runs failed, with the reasons; the others are complete, and the same call tries again.
+
+    Example:
+        >>> issubclass(StudyIncomplete, AxiswiseError)
+        True
+    """
 
 
 class TrainingIncomplete(AxiswiseError):
@@ -52,6 +57,10 @@ class TrainingIncomplete(AxiswiseError):
         message: How many members failed, and why.
         failures: The failed cohorts, each an :class:`axiswise.population.Failure`.
         population: The members that are trained, an :class:`axiswise.population.Population`; None if there are none.
+
+    Example:
+        >>> str(TrainingIncomplete("2 of 8 members failed: out of memory.", (), None))
+        '2 of 8 members failed: out of memory.'
     """
 
     def __init__(self, message: str, failures: tuple[Any, ...], population: Any) -> None:

@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 from rich import progress as rich
 from rich.console import Console
 
+from axiswise._arguments import checked
+
 __all__ = ["Bars", "Lines", "Progress", "shown", "shown_on"]
 
 PLAIN_SECONDS = 10.0
@@ -39,6 +41,12 @@ class Bars:
 
     Arguments:
         console: Where it is drawn.
+
+    Example:
+        >>> bars = Bars(Console(quiet=True))
+        >>> bars.begin("training", total=100)
+        >>> bars.advance(50)
+        >>> bars.end()
     """
 
     def __init__(self, console: Console) -> None:
@@ -102,11 +110,19 @@ class Lines:
         """Does nothing: the next line begins anew."""
 
 
+@checked
 def shown_on(console: Console) -> Bars | Lines:
-    """How progress is shown on a console: bars on a terminal or in a notebook, lines elsewhere."""
+    """How progress is shown on a console: bars on a terminal or in a notebook, lines elsewhere.
+
+    Example:
+        >>> import io
+        >>> type(shown_on(Console(file=io.StringIO()))).__name__
+        'Lines'
+    """
     return Bars(console) if console.is_terminal or console.is_jupyter else Lines(console.print)
 
 
+@checked
 def shown(progress: bool | Progress | None) -> Progress | None:
     """What a caller asks for: True shows progress on standard error, False and None do not.
 

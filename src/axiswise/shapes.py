@@ -13,15 +13,36 @@ letter     axis
 
 A signature names its axes by these letters, ``Float[Tensor, "p n z"]``, and ``...`` means any leading axes. A
 single axis is written with a leading space, ``Float[Tensor, " z"]``. The tests check every signature of the
-package; at run time the annotations cost nothing.
+package; at run time public functions check theirs, and private ones cost nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int, Num, Shaped
+from jaxtyping import AbstractDtype, Float, Int, Num, Shaped
 from numpy import ndarray
 from torch import Tensor
+
+from axiswise._arguments import Bins, Count, Draws, NonNegative, Number, Positive, Seed
+
+if TYPE_CHECKING:
+    from typing import Annotated as Finite
+else:
+
+    class Finite(AbstractDtype):
+        """Floats in single or double precision that are finite.
+
+        Of a stack of members (``...``) each may have diverged, and has a result that is not finite.
+
+        Example:
+            >>> from axiswise.geometry import latent_order
+            >>> latent_order(Tensor([[0.5, float("nan")]]))
+            Traceback (most recent call last):
+            axiswise.errors.AxiswiseError: `variance` must be finite. Got NaN or infinity in 1 of 2 places.
+        """
+
+        dtypes = ("float32", "float64")
+
 
 Array = ndarray | Tensor
 """Arrays of numpy or PyTorch, on any device."""
@@ -29,7 +50,13 @@ Array = ndarray | Tensor
 
 @runtime_checkable
 class Frame(Protocol):
-    """A DataFrame or a Series, of pandas or polars."""
+    """A DataFrame or a Series, of pandas or polars.
+
+    Example:
+        >>> import pandas
+        >>> pandas.DataFrame({"size": [1, 2]}).to_numpy().tolist()
+        [[1], [2]]
+    """
 
     def to_numpy(self) -> ndarray:
         """Its values."""
@@ -56,14 +83,22 @@ Kind = Literal["discrete", "continuous", "circular"]
 
 __all__ = [
     "Array",
+    "Bins",
     "Codes",
+    "Count",
+    "Draws",
+    "Finite",
     "Float",
     "Frame",
     "Int",
     "Kind",
+    "NonNegative",
     "Num",
+    "Number",
     "OnMissing",
     "Points",
+    "Positive",
+    "Seed",
     "Shaped",
     "Table",
     "Tensor",

@@ -255,7 +255,10 @@ def test_learned_scales_of_a_stack_of_members():
     [
         (lambda: log_normaliser(StandardNormal(), 0.0, 2), r"`beta` must be positive and finite\. Got 0\.0\."),
         (lambda: annealed(StandardNormal(), -2), r"`beta` must be positive and finite\. Got -2\.0\."),
-        (lambda: log_normaliser(StandardNormal(), torch.tensor([1.0, math.inf]), 2), r"Got \[1\.0, inf\]\."),
+        (
+            lambda: log_normaliser(StandardNormal(), torch.tensor([1.0, math.inf]), 2),
+            r"`beta` must be finite\. Got NaN or infinity in 1 of 2 places",
+        ),
         (
             lambda: log_normaliser(StudentT(1.0), 0.5, 2),
             r"only if β \(ν \+ 1\) > 1: .* Got 1, for ν = 1 and β = 0\.5\. Choose β above 0\.5\.",

@@ -85,9 +85,11 @@ def test_refuses_a_basis_that_is_not_orthonormal_or_folds():
 @pytest.mark.usefixtures("as_installed")
 def test_refuses_shapes_that_do_not_fit():
     two, three = torch.ones(2).double(), torch.ones(3).double()
-    with pytest.raises(AxiswiseError, match=r"one entry for each column of `basis`, \(2,\)\. Got \(3,\) and \(2,\)\."):
+    with pytest.raises(
+        AxiswiseError, match=r"`scales` of Separable must have axes .* z = 2 as `basis` has. Got shape \(3,\)"
+    ):
         Separable(BASIS, three, two)
-    with pytest.raises(AxiswiseError, match=r"`rotation` must be square, \(…, z, z\)\. Got shape \(5, 2\)\."):
+    with pytest.raises(AxiswiseError, match=r"`rotation` of Rotated must have axes .* and z = 5\. Got shape \(5, 2\)"):
         Rotated(Polar(), BASIS)
 
 

@@ -123,7 +123,7 @@ def test_refuses_a_budget_that_is_not_finite(solve, budget):
 def test_refuses_rotations_that_are_none():
     with pytest.raises(AxiswiseError, match=r"`rotation` must be orthogonal, RᵀR = I\. Got entries .* up to 3;"):
         solve_noise_allocation(EXAMPLE, 1.0, 2.0 * torch.eye(2).double()[None])
-    with pytest.raises(AxiswiseError, match=r"`rotation` must be orthogonal"):
+    with pytest.raises(AxiswiseError, match=r"`rotation` must be finite"):
         allocation_objective(EXAMPLE, torch.ones(1, 2), torch.full((1, 2, 2), math.nan))
 
 
@@ -146,13 +146,15 @@ def test_refuses_jacobians_that_diverged():
 
 @pytest.mark.usefixtures("as_installed")
 def test_refuses_shapes_that_do_not_fit():
-    with pytest.raises(AxiswiseError, match=r"`jacobians` must have axes \(…, n, x, z\), none .* Got shape \(3, 2\)"):
+    with pytest.raises(AxiswiseError, match=r"`jacobians` must have axes \(…, n, x, z\). Got shape \(3, 2\)"):
         noise_allocation(EXAMPLE[0], 1.0)
-    with pytest.raises(AxiswiseError, match=r"`variance` must have the shape \(1, 2\) .* Got \(1, 3\)\."):
+    with pytest.raises(
+        AxiswiseError, match=r"`variance` must have axes .* and z = 2 as `jacobians` has\. Got shape \(1, 3\)"
+    ):
         allocation_objective(EXAMPLE, torch.ones(1, 3))
     with pytest.raises(AxiswiseError, match=r"`variance` must be positive, .* Got shape \(1, 2\), smallest -1\."):
         solve_noise_allocation(EXAMPLE, 1.0, None, -torch.ones(1, 2))
-    with pytest.raises(AxiswiseError, match=r"`rotation` must have the shape \(1, 2, 2\), .* Got \(2, 2\)\."):
+    with pytest.raises(AxiswiseError, match=r"`rotation` must have axes \(…, n, z, z\)\. Got shape \(2, 2\)\."):
         solve_noise_allocation(EXAMPLE, 1.0, torch.eye(2))
     with pytest.raises(
         AxiswiseError, match=r"`budget` must be a number, or have the shape \(1,\)\. Got shape \(3,\)\."

@@ -110,13 +110,15 @@ def test_other_files_are_refused(sprites, tmp_path):
 def test_forms_that_cannot_be_built_are_refused():
     with pytest.raises(AxiswiseError, match=r"multiples of 16. Got shape \(1, 28, 28\). Use renderer=\"dense\""):
         Manipulation(2, (1, 28, 28), "convolutional")
-    with pytest.raises(AxiswiseError, match=r"`factors` of a manipulation must be a whole number of at least 1. Got 0"):
+    with pytest.raises(AxiswiseError, match=r"`factors` of Manipulation must be a whole number of at least 1\. Got 0"):
         Manipulation(0, (3,), "dense")
 
 
 @pytest.mark.usefixtures("as_installed")
 def test_an_unknown_renderer_is_refused():
-    with pytest.raises(AxiswiseError, match=r"`renderer` must be one of \('convolutional', 'dense'\). Got 'oil'"):
+    with pytest.raises(
+        AxiswiseError, match=r"`renderer` of Manipulation must be .convolutional. or .dense.\. Got 'oil'"
+    ):
         Manipulation(2, (3,), "oil")
 
 

@@ -12,7 +12,8 @@ from torch.nn import functional
 from axiswise import models
 from axiswise.distributions import Bernoulli, DecodedGaussian, Gaussian
 from axiswise.errors import NotDefined
-from axiswise.exploration._layers import read_decoder, rounded
+from axiswise.exploration._decoder import read_decoder
+from axiswise.exploration._layers import rounded
 from axiswise.geometry import column_coherence, dto, jacobian
 
 pytestmark = pytest.mark.browser
@@ -57,6 +58,45 @@ class Residual(nn.Module):
         return (1 - torch.tanh(hidden.permute(0, 2, 3, 1).transpose(1, 2)).clamp(-0.9, 0.8)) / 2.0
 
 
+class Padded(nn.Module):
+    def __init__(self, ends, mode):
+        super().__init__()
+        self.ends, self.mode = ends, mode
+
+    def forward(self, images):
+        return functional.pad(images, self.ends, mode=self.mode)
+
+
+class SpatialBroadcast(nn.Module):
+    """The code at every pixel, beside the pixel's place, as Watters et al. (2019) decode."""
+
+    def __init__(self):
+        super().__init__()
+        lines = torch.linspace(-1.0, 1.0, 6)
+        self.register_buffer("places", torch.stack(torch.meshgrid(lines, lines, indexing="ij"))[None])
+        self.embedding = nn.Parameter(torch.randn(1, LATENTS, 1, 6))
+        self.convolutions = nn.Sequential(nn.Conv2d(LATENTS + 2, 9, 3, padding=1), nn.ReLU(), nn.Conv2d(9, 2, 3))
+
+    def forward(self, z):
+        pixels = z[:, :, None, None].expand(-1, -1, 6, 6) - 0.5 * z.view(z.shape[0], -1, 1, 1).repeat(1, 1, 6, 6)
+        return self.convolutions(torch.cat([pixels * self.embedding, self.places.expand(z.size(0), -1, -1, -1)], dim=1))
+
+
+class InPlace(nn.Module):
+    """A residual block before which a ReLU overwrites what is added later."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.relu = nn.Linear(LATENTS, 9), nn.Linear(9, 9), nn.ReLU(inplace=True)
+
+    def forward(self, z):
+        hidden = self.first(z)
+        kept = hidden.clone()
+        found = self.second(self.relu(hidden)) + hidden
+        found += kept
+        return found - torch.tanh_(kept)
+
+
 ACTIVATIONS = [
     nn.ReLU(), nn.ReLU6(), nn.LeakyReLU(0.2), nn.ELU(1.3), nn.CELU(0.7), nn.SELU(), nn.GELU(), nn.GELU("tanh"),
     nn.SiLU(), nn.Mish(), nn.Tanh(), nn.Sigmoid(), nn.LogSigmoid(), nn.Softplus(), nn.Softplus(2.0, 1.0), nn.Softsign(),
@@ -87,6 +127,15 @@ LAYERS = {
     "bicubic": lambda: maps(nn.Upsample(scale_factor=2, mode="bicubic")),
     "pooling and padding": lambda: maps(
         nn.AvgPool2d(2, 1), nn.ReflectionPad2d((1, 2, 0, 1)), nn.ZeroPad2d((0, 1, 2, -1))),
+    "circular padding": lambda: maps(nn.CircularPad2d((1, 0, 2, 1)), Padded((1, 1, 0, 2), "circular")),
+    "convolution, padded otherwise": lambda: maps(
+        nn.Conv2d(4, 9, 3, padding=(2, 1), padding_mode="circular"), nn.Conv2d(9, 3, 4, 2, 3, padding_mode="reflect"),
+        nn.Conv2d(3, 4, 2, padding="same", padding_mode="replicate")),
+    "softmax": lambda: maps(nn.Softmax(1), nn.Softmax(-1)),
+    "softmax of a vector": lambda: nn.Sequential(nn.Linear(LATENTS, 5), nn.Dropout(), nn.Softmax(-1)),
+    "functions": lambda: Calls(lambda x: functional.logsigmoid(x).softmax(-1) / 2 - torch.selu(x).exp(), 9),
+    "spatial broadcast": SpatialBroadcast,
+    "in place": InPlace,
     "pixel shuffle": lambda: maps(nn.PixelShuffle(2), channels=8),
     "own forward function": Residual,
     "linear": lambda: models.linear((1, 4, 4), LATENTS).modules()["decoder"],
@@ -153,24 +202,51 @@ def test_geometry_is_ours(script):
         assert share == pytest.approx(column_coherence(jacobians).score.item(), abs=1e-12)
 
 
-class Branching(nn.Module):
-    def __init__(self):
+class Calls(nn.Module):
+    """A layer, and some function of what it gives."""
+
+    def __init__(self, function, size=3):
         super().__init__()
-        self.layer = nn.Linear(LATENTS, 3)
+        self.layer, self.function = nn.Linear(LATENTS, size), function
 
     def forward(self, z):
-        return self.layer(z) if z.sum() > 0 else -self.layer(z)
+        return self.function(self.layer(z))
 
 
 @pytest.mark.parametrize(
     ("decoder", "reason"),
     [
-        (Branching(), r"cannot be traced as a fixed list of layers"),
-        (nn.Sequential(nn.Linear(LATENTS, 3), nn.Softmax(1)), r"a page cannot run the layer Softmax"),
-        (maps(nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular")), r"a convolution with the padding circular"),
+        (Calls(lambda x: x if x.sum() > 0 else -x), r"cannot be traced as a fixed list of layers"),
+        (Calls(lambda x: x * x.sum().item()), r"a page cannot run sum\(\)"),
+        (Calls(lambda x: x * x[0, 0].item()), r"a page cannot run getitem\(\)"),
+        (Calls(lambda x: torch.add(x, x, alpha=2)), r"a page cannot run add\(\) with alpha"),
+        (Calls(lambda x: x.clamp(max=torch.tanh(x))), r"a page cannot run clamp\(\) of these arguments"),
+        (Calls(lambda x: functional.dropout(x)), r"drops values at random after training"),
+        (Calls(lambda x: x + torch.arange(2.0)[:, None]), r"differs between observations, and not by their codes"),
+        (Calls(lambda x: torch.cat([x, x])), r"concatenates along another axis"),
+        (Calls(lambda x: torch.chunk(x, 2, 1)[0], 4), r"a page cannot run getitem\(\)"),
+        (Calls(lambda x: torch.permute(input=x, dims=(0, 1))), r"calls PyTorch in a way that a page does not know"),
+        (maps(Padded((1, 1, 0, 0, 1, 1), "constant")), r"calls PyTorch in a way that a page does not know"),
+        (maps(nn.AvgPool2d(2, divisor_override=3)), r"no linear map of rows and of columns"),
+        (maps(nn.ConstantPad2d(1, 3.0)), r"cannot run the layer ConstantPad2d"),
+        (nn.Sequential(nn.Linear(LATENTS, 3), nn.Softmax(0)), r"its softmax has no axis of an observation"),
         (maps(nn.BatchNorm2d(4, track_running_stats=False)), r"batch norm has no running statistics"),
     ],
 )
 def test_what_a_page_cannot_run_has_a_reason(decoder, reason):
     with pytest.raises(NotDefined, match=reason):
-        read_decoder(decoder.eval(), torch.ones(2, LATENTS), None)
+        read_decoder(decoder.eval(), torch.tensor([[1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 0.0, -1.0]]), None)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused(value):
+    decoder = nn.Linear(LATENTS, 3)
+    decoder.weight.data[1, 2] = value
+    with pytest.raises(NotDefined, match=r"its weights are not finite"):
+        read_decoder(decoder, torch.ones(2, LATENTS), None)
+
+
+def test_infinite_ends_are_ends_of_numbers(script):
+    decoder, z = nn.Sequential(nn.Linear(LATENTS, 9), nn.Hardtanh(-torch.inf, 0.1)), torch.randn(1, LATENTS)
+    ((image, _),) = script(RUN, described(decoder, z), z.tolist(), [])
+    torch.testing.assert_close(torch.tensor(image), decoder(z)[0].detach(), atol=2e-3, rtol=0.0)

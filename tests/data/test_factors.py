@@ -84,5 +84,5 @@ def test_unknown_kind(kind):
     factor = object.__new__(Factor)
     for name, value in (("name", "a"), ("size", 3), ("kind", kind)):
         object.__setattr__(factor, name, value)
-    with pytest.raises(AxiswiseError, match=f"The kind of factor 'a' must be one of .* Got '{kind}'"):
+    with pytest.raises(AxiswiseError, match=f"`kind` of Factor must be .* Got '{kind}'"):
         Factor.__post_init__(factor)

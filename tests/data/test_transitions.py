@@ -314,7 +314,7 @@ def test_parts_of_a_dataset_have_no_transitions_and_say_so():
     [
         (
             lambda: transitions(gridded(2, 3), kind="brownian"),
-            "`kind` must be one of ('laplace', 'uniform'). Got 'brown",
+            '`kind` must be "laplace" or "uniform". Got \'brown',
         ),
         (
             lambda: transitions(pinwheel()),

@@ -1,6 +1,8 @@
 """What a page is made of: who runs in it, what is known of their latents, and why others do not run."""
 
+import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ from axiswise.data import small_sprites
 from axiswise.distributions import Deterministic
 from axiswise.errors import AxiswiseError
 from axiswise.exploration._choice import choose
-from axiswise.exploration._layers import read_decoder
-from axiswise.exploration.explore import PAGE_BYTES
+from axiswise.exploration._decoder import read_decoder
+from axiswise.exploration.explore import MEMBER_BYTES, PAGE_BYTES, page_bytes
+from axiswise.population import Population
+from axiswise.report._explorer import _png
 from axiswise.scores import match_latents
 
 SPRITES = small_sprites((4, 4, 2), side=8, travel=(4.0, 3.0))
@@ -59,7 +63,7 @@ def test_what_is_known_of_latents_is_what_the_model_says(population):
     posterior = model.encode(x)
     np.testing.assert_allclose(first.arrays["codes"][: len(x)], posterior.mean.numpy(), atol=1e-6)
     assert first.arrays["codes"].shape == (30, 3)
-    np.testing.assert_allclose(first.arrays["decoded"], model.reconstruct(x)[0].flatten().numpy(), atol=1e-6)
+    np.testing.assert_allclose(first.arrays["decoded"], model.reconstruct(x)[2].flatten().numpy(), atol=1e-6)
     everything = aw.explore(population, SPRITES, members=[0], points=len(SPRITES))
     whole = model.encode(SPRITES.x(torch.arange(len(SPRITES))))
     kl = 0.5 * (whole.mean**2 + whole.variance - whole.log_variance - 1).mean(0)
@@ -73,15 +77,43 @@ def test_what_is_known_of_latents_is_what_the_model_says(population):
     assert (first.counterparts[0] == np.arange(3)).all()
 
 
-def test_a_page_has_a_size_and_who_does_not_fit_is_still(population, tmp_path):
-    (first, *_) = aw.explore(population, SPRITES).running
-    each = sum(array.nbytes for array in first.arrays.values()) * 4 / 3
-    images = 12 * 64 * 4 / 3
-    megabytes = (PAGE_BYTES + images + 2.5 * each) / 1e6
-    found = aw.explore(population, SPRITES, megabytes=megabytes)
+def test_who_does_not_fit_is_still(population):
+    found = aw.explore(population, SPRITES, megabytes=(PAGE_BYTES + 12 * 64 * 4 / 3 + 25_000) / 1e6)
     assert len(found.running) == 2
-    assert aw.report.explorer(found, tmp_path / "page.html").stat().st_size < megabytes * 1e6
-    assert re.fullmatch(r"with its 0.0 MB the page would have more than 0.16\d* MB", found.members[2].reason)
+    assert re.fullmatch(r"it takes 0.0\d+ MB, and 0.0\d+ MB are left: allow more megabytes", found.members[2].reason)
+
+
+@pytest.mark.parametrize("latents", [3, 12])
+def test_members_take_at_most_what_is_reckoned(tmp_path, latents):
+    """In the page that is written; and at least half of it, so that the budget is used."""
+    model = aw.models.mlp((1, 8, 8), latents, encoder=(16,), decoder=(16,))
+    found = aw.explore(
+        aw.train(aw.grid(model=model, objective=aw.objectives.BetaVAE(0.1), steps=20, seed=range(5)), SPRITES), SPRITES
+    )
+    page = aw.report.explorer(replace(found, members=found.running), tmp_path / "page.html").read_text("utf-8")
+    data = json.loads(re.search(r'<script type="application/json" id="exploration">(.*?)</script>', page).group(1))
+    named = {"name": "", "role": "", "scores": ""}
+    taken = len(json.dumps([member | named for member in data["members"]], separators=(",", ":")))
+    running = found.running
+    reckoned = sum(page_bytes(each.arrays, each.layers, [latents] * number) for number, each in enumerate(running))
+    assert len(running) == 3
+    assert taken <= reckoned - MEMBER_BYTES * len(running) <= 2 * taken
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_stills_take_at_most_what_is_reckoned(channels):
+    """Noise is what no PNG compresses."""
+    noise = np.random.default_rng(0).integers(0, 256, (5, 7, channels, 32, 32), dtype=np.uint8)
+    assert 0.8 * page_bytes({"strip": noise}) < len(_png(noise)) * 4 / 3 < page_bytes({"strip": noise}) - MEMBER_BYTES
+
+
+def test_no_page_is_larger_than_was_asked_for(population, tmp_path):
+    found = aw.explore(population, SPRITES)
+    size = aw.report.explorer(found, tmp_path / "page.html").stat().st_size
+    assert size < PAGE_BYTES + sum(page_bytes(each.arrays) for each in found.members)
+    less = replace(found, about={**found.about, "megabytes": (size - 1) / 1e6})
+    with pytest.raises(AxiswiseError, match=r"at most 0.\d+ MB. Got 0.\d\d MB: allow more, or explore fewer members"):
+        aw.report.explorer(less, tmp_path / "page.html")
 
 
 class Gated(nn.Module):
@@ -149,6 +181,68 @@ def test_external_models_run_too():
     assert model.training
 
 
+def test_members_that_take_other_observations_are_still_with_the_reason(population):
+    large = small_sprites((4, 4, 2), side=16)
+    model = aw.models.mlp((1, 16, 16), 3, encoder=(16,), decoder=(16,))
+    other = aw.train(aw.grid(model=model, objective=aw.objectives.BetaVAE(), steps=2), large)
+    found = aw.explore(Population([*population.trained[:1], *other.trained]), SPRITES)
+    assert [member.reason for member in found.members] == [
+        "",
+        "it takes observations of shape (1, 16, 16), not (1, 8, 8)",
+    ]
+
+
+class Infinite(nn.Module):
+    """What overflows."""
+
+    def forward(self, x):
+        return torch.exp(x * 1e30).reshape(-1, 1, 8, 8)
+
+
+class Idle(Whole):
+    """A model one of whose codes never changes."""
+
+    def encode(self, x):
+        mean, log_variance = super().encode(x)
+        return mean * torch.tensor([1.0, 0.0, 1.0]), log_variance
+
+
+def test_codes_that_never_change_have_sliders_and_no_counterpart():
+    models = [Idle(), Idle()]
+    found = aw.explore(aw.from_models([(model.encode, model.decode) for model in models]), SPRITES)
+    first = found.running[0]
+    assert (first.arrays["high"] > first.arrays["low"]).all()
+    assert first.counterparts[1][1] == -1
+    assert np.isfinite(np.concatenate(first.correlations)).all()
+
+
+def test_members_whose_numbers_are_not_finite_have_nothing_to_show():
+    model = Whole()
+    model.rows.weight.data *= 1e30  # finite, as are all weights
+    wide = aw.from_models([(model.encode, nn.Sequential(model.rows, Infinite()))])
+    (only,) = aw.explore(wide, SPRITES).members
+    assert (only.reason, only.layers, only.arrays) == ("what it encodes or decodes is not finite", (), {})
+
+
+def test_decoders_may_return_flat_images_but_not_others():
+    model = Whole()
+    flat = [
+        (model.encode, nn.Sequential(model.rows)),
+        (model.encode, lambda z: model.rows(z)),
+        (model.encode, nn.ReLU()),
+    ]
+    running, still, other = aw.explore(aw.from_models(flat), SPRITES).members
+    assert running.layers
+    assert still.arrays["strip"].shape == (3, 7, 1, 8, 8)
+    assert other.reason == "it decodes shape (3,), not (1, 8, 8)"
+
+
+def test_scores_that_are_no_numbers_rank_nobody(population):
+    scores = {member.address: {"mig": float("nan")} for member in population.members}
+    found = aw.explore(population, SPRITES, scores=scores)
+    assert {member.role for member in found.running} <= {"", "another seed"}
+
+
 def test_vectors_have_a_plane():
     square = aw.data.synth_linear(samples=100)
     members = aw.grid(model=aw.models.linear(3, 2), objective=aw.objectives.BetaVAE(), steps=2)
@@ -169,6 +263,11 @@ def test_vectors_have_a_plane():
 def test_wrong_arguments_are_refused(population, options, message):
     with pytest.raises(AxiswiseError, match=message):
         aw.explore(population, SPRITES, **options)
+
+
+def test_two_observations_are_too_few(population):
+    with pytest.raises(AxiswiseError, match=r"A dataset of at least 3 observations is needed.* Got 2"):
+        aw.explore(population, aw.data.arrays(torch.rand(2, 1, 8, 8)))
 
 
 @pytest.mark.parametrize("name", ["conv64", "dcgan64"])

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from axiswise import (
     data,
     distributions,
     evaluation,
+    exploration,
     models,
     objectives,
     optimizers,
@@ -377,8 +378,19 @@ BY_PLACE: dict[str, Callable[[], Any]] = {
     "records.write_tensors.path": lambda: Path("written"),
     "records.write_tensors.about": lambda: {"format": "example-1"},
     "records.stored_as.name": lambda: str,
+    "analytic.annealed_elbo.log_likelihood": lambda: matrix("n"),
+    "analytic.annealed_elbo.sample": lambda: matrix("n z"),
+    "exploration.Exploration.members": lambda: (),
+    "exploration.Exploration.arrays": dict,
+    "exploration.Exploration.about": dict,
+    "report.explorer.exploration": lambda: exploration.explore(trained(), dataset()),
+    "report.explorer.path": lambda: Path("explorer.html"),
     "report.contact_sheet.images": lambda: PIXELS[0],
     "report.contact_sheet.path": lambda: Path("contact.png"),
+    "scores.agreement.codes": lambda: np.stack([CODES, CODES + 0.1 * CODES[::-1]]),
+    "scores.agreement.kl": lambda: None,
+    "scores.read_population.codes": lambda: np.stack([CODES, CODES + 0.1 * CODES[::-1]]),
+    "scores.read_population.kl": lambda: None,
     "report.heat_map_sheet.matrices": lambda: [np.ones((2, 3))],
     "report.heat_map_sheet.factors": lambda: ["a", "b"],
     "report.heat_map_sheet.latents": lambda: ["0", "1", "2"],
@@ -398,7 +410,7 @@ BY_PLACE: dict[str, Callable[[], Any]] = {
     f"{FIGURES}.heat_maps.maps": lambda: [figures.HeatMap("mi", np.ones((2, 3)))],
     f"{FIGURES}.heat_maps.factors": lambda: ["a", "b"],
     f"{FIGURES}.heat_maps.latents": lambda: ["0", "1", "2"],
-    f"{FIGURES}.latent_courses.courses": lambda: [("kl", np.arange(4.0), np.ones((4, 3)))],
+    f"{FIGURES}.latent_courses.courses": lambda: [("kl", np.arange(4.0), np.ones((4, 3)), np.ones(3, bool))],
     f"{FIGURES}.latent_planes.rows": lambda: [("β", [figures.Plane(CODES[:, :2], FACTORS / 3, "MIG 0.5")])],
     f"{FIGURES}.latent_planes.names": lambda: ["a", "b"],
     f"{FIGURES}.mosaic.images": lambda: PIXELS,
@@ -522,6 +534,8 @@ def _array_type(annotation: Any) -> Any:
 
 
 def _options(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
     union = isinstance(annotation, types.UnionType) or get_origin(annotation) is Union
     return get_args(annotation) if union else (annotation,)
 

@@ -202,16 +202,16 @@ def test_refuses_another_choice_of_latents():
 
 @pytest.mark.usefixtures("as_installed")
 def test_refuses_variances_of_other_samples():
-    with pytest.raises(AxiswiseError, match=r"`variance` must have the shape \(3, 2\) of .* Got \(4, 2\)\."):
+    with pytest.raises(
+        AxiswiseError, match=r"`variance` must have axes .* n = 3 as `jacobians` has. Got shape \(4, 2\)"
+    ):
         dto(normals(3, 8, 2), torch.ones(4, 2))
 
 
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize("shape", [(8, 2), (0, 8, 2), (3, 8, 0)])
 def test_refuses_jacobians_without_axes(shape):
-    with pytest.raises(
-        AxiswiseError, match=r"`jacobians` must have axes \(…, n, x, z\), none of them empty. Got shape"
-    ):
+    with pytest.raises(AxiswiseError, match=r"`jacobians` must have axes \(…, n, x, z\).* Got shape"):
         dto(torch.zeros(shape))
 
 

@@ -119,7 +119,9 @@ def test_refuses_other_priors():
 
 @pytest.mark.usefixtures("as_installed")
 def test_refuses_shapes_that_do_not_fit():
-    with pytest.raises(AxiswiseError, match=r"`variance` must have the shape \(3, 2\) .* Got \(4, 2\)\."):
+    with pytest.raises(
+        AxiswiseError, match=r"`jacobians` must have axes .* n = 4 as `variance` has. Got shape \(3, 4, 2\)"
+    ):
         encoder_law(torch.ones(4, 2), Gaussian(), 1.0, jacobians=normals(3, 4, 2))
     with pytest.raises(
         AxiswiseError, match=r"`beta` must be a number, or one for each of .* \(2,\)\. Got shape \(3,\)\."

@@ -306,20 +306,22 @@ def test_refuses_what_has_no_products(measure):
         measure(gram=torch.zeros(2, 3, 4))
     with pytest.raises(AxiswiseError, match=r"`jacobians` must have axes .* Got shape \(2, 3\)"):
         measure(torch.zeros(2, 3))
-    with pytest.raises(AxiswiseError, match=r"`variance` must have the shape \(2, 4\) of .* Got \(3, 4\)"):
+    with pytest.raises(
+        AxiswiseError, match=r"`variance` must have axes .* and n = 2 as `jacobians` has\. Got shape \(3, 4\)"
+    ):
         measure(torch.zeros(2, 3, 4), torch.zeros(3, 4))
 
 
 @pytest.mark.usefixtures("as_installed")
 def test_refuses_points_without_axes_and_no_chunk():
-    with pytest.raises(AxiswiseError, match=r"`z` must have axes \(…, n, z\), none of them empty. Got shape \(3,\)"):
+    with pytest.raises(AxiswiseError, match=r"`z` must have axes \(…, n, z\). Got shape \(3,\)"):
         gram(lambda z: z, torch.zeros(3))
     with pytest.raises(AxiswiseError, match=r"`chunk` must be at least 1. Got 0"):
         gram(lambda z: z, torch.zeros(3, 2), chunk=0)
 
 
 def test_refuses_no_latents_and_no_draws():
-    with pytest.raises(AxiswiseError, match=r"`latents` must be at least 1. Got 0"):
+    with pytest.raises(AxiswiseError, match=r"`latents` must be a whole number from 1 to 1,000. Got 0"):
         haar_chance(0)
     with pytest.raises(AxiswiseError, match=r"`samples` must be at least 2. Got 1"):
         haar_chance(2, samples=1)

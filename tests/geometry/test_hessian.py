@@ -230,7 +230,7 @@ def test_refuses_bernoulli_information_without_means():
 @pytest.mark.usefixtures("as_installed")
 def test_refuses_arguments_that_do_not_fit():
     with pytest.raises(
-        AxiswiseError, match=r"`x` must hold an observation of 7 pixels for each of the 5 points .* \(4, 7\)"
+        AxiswiseError, match=r"`x` must have axes \(n, …\) and n = 5 as `codes` has. Got shape \(4, 7\)"
     ):
         hessian(smooth, CODES, NOISE[:4], Gaussian())
     with pytest.raises(AxiswiseError, match=r"`x` must hold .* Got shape \(5, 6\)"):
@@ -239,7 +239,7 @@ def test_refuses_arguments_that_do_not_fit():
         hessian(smooth, CODES, NOISE, Gaussian(), parametrisation="raw")  # pyright: ignore[reportArgumentType]
     with pytest.raises(AxiswiseError, match=r"`points` must be at least 1. Got 0."):
         residual_share(smooth, CODES, NOISE, Gaussian(), points=0)
-    with pytest.raises(AxiswiseError, match=r"`jacobians` must have axes \(…, n, x, z\), none .* Got shape \(2, 2\)"):
+    with pytest.raises(AxiswiseError, match=r"`jacobians` must have axes \(…, n, x, z\)\. Got shape \(2, 2\)"):
         fisher_information(normals(2, 2), Gaussian())
     with pytest.raises(
         AxiswiseError, match=r"`mean` must have 4 pixels at each of the points \(3,\) .* Got shape \(3, 5\)"

@@ -154,7 +154,7 @@ def test_single_precision_is_double_precision_rounded(device, decode):
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize("shape", [(3,), (0, 3), (2, 0, 3)])
 def test_refuses_points_without_axes(shape):
-    with pytest.raises(AxiswiseError, match=r"`z` must have axes \(…, n, z\), none of them empty. Got shape"):
+    with pytest.raises(AxiswiseError, match=r"`z` must have axes \(…, n, z\).* Got shape"):
         jacobian(lambda z: z, torch.zeros(shape))
 
 

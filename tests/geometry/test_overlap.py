@@ -297,7 +297,7 @@ def test_a_posterior_without_a_density_says_so():
     [
         ((5, 2), (4, 2), r"`posterior` and `samples` must have the same axes \(…, n, z\).* Got \(5, 2\) and \(4, 2\)"),
         ((0, 2), (0, 2), r"none of them empty. Got \(0, 2\) and \(0, 2\)"),
-        ((2,), (2,), r"must have the same axes \(…, n, z\).* Got \(2,\) and \(2,\)"),
+        ((2,), (2,), r"`samples` must have axes \(…, n, z\). Got shape \(2,\)"),
     ],
 )
 def test_refuses_what_does_not_belong_together(shape, other, message, as_installed):

@@ -57,7 +57,7 @@ def test_terms_add_up_to_the_error_of_mirrored_samples():
 
 @pytest.mark.usefixtures("as_installed")
 def test_refuses_samples_of_other_codes():
-    with pytest.raises(AxiswiseError, match=r"must have the same axes .* Got \(3, 2\), \(4, 2\) and \(3, 2\)\."):
+    with pytest.raises(AxiswiseError, match=r"`samples` must have axes .* n = 3 as `codes` has. Got shape \(4, 2\)"):
         reconstruction_split(lambda z: z, normals(3, 2), normals(4, 2), normals(3, 2))
 
 

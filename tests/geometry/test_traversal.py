@@ -58,5 +58,7 @@ def test_refuses_other_pairs(pair):
 
 @pytest.mark.usefixtures("as_installed")
 def test_refuses_units_of_others():
-    with pytest.raises(AxiswiseError, match=r"`units` must have the shape \(2,\) of `base`. Got shape \(3,\)"):
+    with pytest.raises(
+        AxiswiseError, match=r"`units` must have axes \(…, z\) and z = 2 as `base` has. Got shape \(3,\)"
+    ):
         traversal(lambda z: z, torch.zeros(2), torch.zeros(3), units=torch.zeros(3))

@@ -68,7 +68,7 @@ def test_bins_of_a_stack_are_those_of_its_members():
 
 
 def test_refuses_no_bins():
-    with pytest.raises(AxiswiseError, match=r"`bins` must be at least 1. Got 0."):
+    with pytest.raises(AxiswiseError, match=r"`bins` must be a whole number from 1 to 65,536\. Got 0"):
         equal_width_bins(np.zeros((3, 1)), 0)
 
 

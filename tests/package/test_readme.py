@@ -13,11 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 README, TYPED = (ROOT / "README.md").read_text(), (ROOT / "tests" / "typing" / "readme.py").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-ELSEWHERE = ("dsprites()", "load_change(")  # examples that need a GPU, and a file that an hour of another command makes
+PAGE = (ROOT / "docs" / "howto" / "own_study.md").read_text()
 
 
 def test_pyright_reads_every_example():
-    assert len(BLOCKS) == 9
+    assert len(BLOCKS) == 2
     places = [TYPED.find(block) for block in BLOCKS]
     assert -1 not in places
     assert places == sorted(places)
@@ -59,15 +59,11 @@ def run(installed: Path, folder: Path, *command: str) -> str:
 
 @pytest.mark.slow
 def test_the_examples_run_from_the_wheel(installed, tmp_path):
-    """All but two, as they stand in README, in its order; between them stands what it assumes of the reader."""
-    code = TYPED
-    for block in BLOCKS:
-        if any(name in block for name in ELSEWHERE):
-            code = code.replace(block, "")
-    (tmp_path / "readme.py").write_text(code + "\nprint(aw.__file__)\n", encoding="utf-8")
+    """All, as they stand in README, in its order."""
+    (tmp_path / "readme.py").write_text(TYPED + "\nprint(aw.__file__)\n", encoding="utf-8")
     printed = run(installed, tmp_path, "python", "readme.py")
     assert _first_output() in printed
-    assert (tmp_path / "explanation.html").exists()
+    assert (tmp_path / "exports" / "own" / "README.md").exists()
     assert Path(printed.splitlines()[-1]).is_relative_to(installed.parent)  # not the source tree
 
 
@@ -79,9 +75,9 @@ def test_the_first_example_runs_in_a_plain_install(installed, tmp_path):
 
 @pytest.mark.slow
 def test_commands_run_from_the_wheel(installed, tmp_path):
-    """Those that take seconds, need no download, and no file that another one makes."""
-    (study,) = [block for block in BLOCKS if "def widths" in block]
-    (tmp_path / "my_study.py").write_text("import axiswise as aw\n" + study, encoding="utf-8")
+    """Those that take seconds, need no download, and no file that another one makes; the study is the how-to page's."""
+    (study,) = re.findall(r"STUDY = '''(.*?)'''", PAGE, re.DOTALL)
+    (tmp_path / "my_study.py").write_text(study, encoding="utf-8")
     for command in ("axiswise list", "axiswise data list", "axiswise theory", "axiswise run my_study.py:widths"):
         assert re.search(rf"^{command}( |$)", README, re.MULTILINE), command
         run(installed, tmp_path, *command.split(), *(("--scale", "smoke") if " run " in command else ()))

@@ -486,9 +486,9 @@ def test_refuses_shared_parameters():
 
 
 def test_refuses_sizes_below_one():
-    with pytest.raises(AxiswiseError, match=r"`latents` of custom must be a whole number of at least 1\. Got 0\."):
+    with pytest.raises(AxiswiseError, match=r"`latents` must be a whole number of at least 1\. Got 0\."):
         custom(dense, 3, 0)
-    with pytest.raises(AxiswiseError, match=r"`inputs` of custom must be a whole number of at least 1\. Got 0\."):
+    with pytest.raises(AxiswiseError, match=r"`inputs` must be a whole number of at least 1\. Got 0\."):
         custom(dense, 0, 2)
 
 

@@ -190,7 +190,7 @@ def test_lambdas_and_closures_train_in_memory_and_are_told_apart(tmp_path):
     ("factory", "settings", "message"),
     [
         (nn.Linear(3, 4), {}, r"`factory` must be a function that returns a fresh encoder and .*\. Got Linear\. Build"),
-        (7, {}, r"`factory` must be a function .* Got int\."),
+        (7, {}, r"`factory` must be a function\. Got 7\."),
         (
             nets,
             {},

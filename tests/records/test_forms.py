@@ -6,10 +6,11 @@ from inspect import unwrap
 
 import pytest
 
+from axiswise._arguments import misfit
 from axiswise.errors import AxiswiseError
 from axiswise.records import read_json, read_records, read_study_header
 from axiswise.records._files import append_rows, write_json
-from axiswise.records._forms import CohortForm, MemberForm, OutcomeForm, PlanForm, RunForm, StudyForm, misfit
+from axiswise.records._forms import CohortForm, MemberForm, OutcomeForm, PlanForm, RunForm, StudyForm
 from axiswise.records._layout import STUDY
 
 RUN = {"members": ["a"], "measures": []}
@@ -20,15 +21,15 @@ FAILURE = {"reason": "none", "members": [], "traceback": ""}
     ("value", "form", "wrong"),
     [
         ({"runs": ["a"], "seconds": 3, "planned": {"a": RUN}, "failed": {"a": [FAILURE]}}, StudyForm, None),
-        ({"runs": 3}, StudyForm, r"`runs` must be list[str]. Got 3"),
-        ({"seconds": True}, StudyForm, "`seconds` must be float. Got True"),
-        ({"seconds": 2**63}, StudyForm, f"`seconds` must be float. Got {2**63}"),
+        ({"runs": 3}, StudyForm, "`runs` must be a sequence of texts. Got 3"),
+        ({"seconds": True}, StudyForm, "`seconds` must be a number. Got True"),
+        ({"seconds": 2**63}, StudyForm, f"`seconds` must be a number. Got {2**63}"),
         ({"planned": {"a": None}}, StudyForm, "`planned.a` must be an object. Got None"),
         ({"planned": {"a": {"members": []}}}, StudyForm, "`planned.a` must have `measures`. Got members"),
-        ({"failed": {"a": [{"reason": None}]}}, StudyForm, "`failed.a[0].reason` must be str. Got None"),
+        ({"failed": {"a": [{"reason": None}]}}, StudyForm, "`failed.a[0].reason` must be text. Got None"),
         ([], RunForm, "`it` must be an object. Got []"),
         ({"skipped": None, "failures": []}, OutcomeForm, None),
-        ({"skipped": 3}, OutcomeForm, "`skipped` must be str. Got 3"),
+        ({"skipped": 3}, OutcomeForm, "`skipped` must be text or None. Got 3"),
         (
             {"cohorts": [{"members": [{"type": "Member"}]}]},
             PlanForm,
@@ -39,7 +40,7 @@ FAILURE = {"reason": "none", "members": [], "traceback": ""}
     ],
 )
 def test_what_does_not_fit_is_said(value, form, wrong):
-    found = misfit(value, form)
+    found = misfit(value, form, "it")
     assert found == wrong or (found and wrong and found.startswith(wrong))
 
 
@@ -69,7 +70,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path):
 
 def test_a_record_of_other_types_is_refused(tmp_path):
     append_rows(tmp_path / "records.jsonl", [{"member": "a", "measure": "mig", "value": "high"}])
-    with pytest.raises(AxiswiseError, match=r"records.jsonl .* Got mig of member a: `value` must be float"):
+    with pytest.raises(AxiswiseError, match=r"records.jsonl .* Got mig of member a: `value` must be a number"):
         list(read_records(tmp_path))
 
 

@@ -76,8 +76,10 @@ def test_members_that_do_not_run_are_still_and_the_others_are_counted(exploratio
     more = Exploration("Title", "", (1, 2, 2), (*exploration.members, plain, plain), exploration.arrays, {})
     page = explorer(more, tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count("<img") == 1
-    assert "Still, since it has &lt;b&gt;no&lt;/b&gt; layers." in page
+    assert "It does not run, since it has &lt;b&gt;no&lt;/b&gt; layers." in page
     assert "Rows: z1, z0." in page
-    assert "2 more members were not chosen" in page
+    assert "3 models that do not run here" in page
+    assert "2 more are not shown." in page
+    assert "--members a641,a641" in page
     alone = Exploration("Title", "", (1, 2, 2), (member(running=False),), exploration.arrays, {})
     assert "<script" not in explorer(alone, tmp_path / "still.html").read_text(encoding="utf-8")

@@ -103,7 +103,7 @@ def test_levels_that_one_part_lacks():
 @pytest.mark.usefixtures("as_installed")
 def test_refuses():
     codes, factors = mixed(6)
-    with pytest.raises(AxiswiseError, match=r"`form` must be 'bounded' or 'printed'. Got 'published'."):
+    with pytest.raises(AxiswiseError, match=r"`form` must be .bounded. or .printed.. Got 'published'."):
         disentanglement(codes, factors, form="published")
     with pytest.raises(AxiswiseError, match=r"points they are searched among, 5. Got 6; give more points"):
         disentanglement(codes, factors, kinds=KINDS, neighbours=6)

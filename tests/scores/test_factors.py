@@ -82,7 +82,7 @@ def test_what_varies():
         (
             np.zeros((3, 2)),
             "ordinal",
-            r"one of discrete, continuous, circular .* Got \('ordinal', 'ordinal'\)",
+            r"`kinds` must be .discrete., .continuous., .circular., .* Got 'ordinal'",
         ),
     ],
 )

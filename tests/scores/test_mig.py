@@ -171,7 +171,7 @@ def test_names_the_members_that_diverged():
 
 
 def test_refuses_no_bins():
-    with pytest.raises(AxiswiseError, match=r"`bins` must be at least 1. Got 0."):
+    with pytest.raises(AxiswiseError, match=r"`bins` must be a whole number from 1 to 65,536. Got 0."):
         mig(np.eye(3), np.arange(3)[:, None], bins=0)
 
 

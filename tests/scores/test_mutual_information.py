@@ -35,5 +35,5 @@ def test_one_latent_and_collapsed_codes_score_zero():
 
 
 def test_refuses_no_bins():
-    with pytest.raises(AxiswiseError, match=r"`bins` must be at least 1. Got 0."):
+    with pytest.raises(AxiswiseError, match=r"`bins` must be a whole number from 1 to 65,536. Got 0."):
         mutual_information(np.eye(3), bins=0)

@@ -216,7 +216,7 @@ def test_a_score_of_codes_and_factors():
     ("make", "message"),
     [
         (lambda: mean_interval([1.0, 2.0], level=95.0), r"`level` must lie between 0 and 1. Got 95.0."),
-        (lambda: bootstrap([1.0, 2.0], resamples=0), r"`resamples` must be at least 1 .* Got 0 and 0."),
+        (lambda: bootstrap([1.0, 2.0], resamples=0), r"`resamples` must be a whole number from 1 to 1,000,000. Got 0."),
         (lambda: bootstrap([1.0, 2.0], seed=-1), r"`seed` at least 0. Got 10000 and -1."),
         (lambda: bootstrap(np.ones((2, 2))), r"`values` must be one number a member. Got shape \(2, 2\)."),
         (lambda: bootstrap_rows((np.ones(3), np.ones(2)), np.dot), r"same number of rows.* Got \[3, 2\] rows."),

@@ -42,7 +42,7 @@ def test_attributes_of_objects_are_found():
         ("quikstart", r"Expected the name of a study \(quickstart, .* Got 'quikstart'. A study of your own is"),
         ("widths.py", r"Expected the name of a study .* Got 'widths.py'. A study of your own is file.py:function"),
         ("absent.py:sweep", r"^Expected a Python file at absent.py. There is none.$"),
-        ("absent.part:sweep", r"^Expected a module absent.part in .* or on the path. Run the command in"),
+        ("absent.part:sweep", r"^Expected a module absent.part in .* for 'absent.part:sweep'. Run the command in"),
         ("axiswise.absent:sweep", r"^Expected a module axiswise.absent in "),
         ("widths.py:swep", r"^Expected 'swep' in widths.py. There is none; check the spelling. It defines: .*sweep.*$"),
         ("widths:sweep.absent", r"^Expected 'sweep.absent' in widths. There is none"),

@@ -3,9 +3,9 @@
 import torch
 
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Array, Float, Num, Tensor
+from axiswise.shapes import Array, Finite, Float, Num, Tensor
 
-Scalar = float | int | Float[Tensor, "..."]
+Scalar = float | int | Finite[Tensor, "..."]
 """A number, or a tensor of them that broadcasts against the leading axes of the matrices it comes with."""
 
 DIGITS = 2.0 / 3.0  # share of a matrix's digits that must agree with symmetry, definiteness and full rank
@@ -57,13 +57,15 @@ def positive(name: str, value: Scalar, like: Tensor) -> Float[Tensor, "..."]:
         axiswise.errors.AxiswiseError: `beta` must be positive and finite. Got -1.0.
     """
     tensor = torch.as_tensor(value, dtype=torch.float64, device=like.device)
+    if not tensor.numel():
+        raise AxiswiseError(f"`{name}` must be a number, or numbers. Got none.")
     wrong = ~((tensor > 0) & tensor.isfinite())
     if bool(wrong.any()):
         raise AxiswiseError(f"`{name}` must be positive and finite. Got {tensor[wrong][0].item()}.")
     return tensor
 
 
-def check_latents(latents: int, dimensions: int) -> None:
+def check_latents(latents: int, dimensions: int, name: str = "latents") -> None:
     """Raises unless the number of latents is between one and the number of dimensions.
 
     Example:
@@ -71,9 +73,9 @@ def check_latents(latents: int, dimensions: int) -> None:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: `latents` must be a whole number between 1 and the 2 dimensions. Got 3.
     """
-    if isinstance(latents, bool) or not isinstance(latents, int) or not 1 <= latents <= dimensions:
+    if not 1 <= latents <= dimensions:
         raise AxiswiseError(
-            f"`latents` must be a whole number between 1 and the {dimensions} dimensions. Got {latents}."
+            f"`{name}` must be a whole number between 1 and the {dimensions} dimensions. Got {latents}."
         )
 
 

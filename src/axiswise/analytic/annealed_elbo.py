@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic.annealed_prior import annealed, log_normaliser
 from axiswise.distributions import Anisotropic, Parameters, Prior, StandardNormal
+from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_entropy
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 class AnnealedELBO(NamedTuple):
@@ -30,12 +32,13 @@ class AnnealedELBO(NamedTuple):
     """Log F_β, which depends on neither encoder nor decoder."""
 
 
+@checked
 def annealed_elbo(
-    log_likelihood: Float[Tensor, "..."],
+    log_likelihood: Finite[Tensor, "..."],
     posterior: Parameters,
-    sample: Float[Tensor, "... z"],
+    sample: Finite[Tensor, "... z"],
     prior: Prior,
-    beta: float | int | Float[Tensor, "..."],
+    beta: float | int | Finite[Tensor, "..."],
 ) -> AnnealedELBO:
     r"""Writes the objective of a β-VAE as the ELBO of an annealed prior and a reward for the posterior's entropy.
 
@@ -65,6 +68,11 @@ def annealed_elbo(
         >>> round(parts.objective.item(), 5), round(parts.elbo.item(), 5)  # KL(q ‖ p) = 1
         (-7.0, -8.61371)
     """
+    if log_likelihood.shape != sample.shape[:-1] or sample.shape != posterior.mean.shape:
+        raise AxiswiseError(
+            "`log_likelihood`, `sample` and `posterior` must have axes (…,), (…, z) and (…, z) of the same points. Got "
+            f"{tuple(log_likelihood.shape)}, {tuple(sample.shape)} and {tuple(posterior.mean.shape)}."
+        )
     own = posterior.log_density(sample)  # first, because it raises for a posterior without a density
     if isinstance(prior, StandardNormal | Anisotropic):
         entropy = normal_entropy(posterior.log_variance).sum(-1) - posterior.total_correlation

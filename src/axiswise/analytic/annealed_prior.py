@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions import (
     Anisotropic,
     FullParameters,
@@ -20,7 +21,7 @@ from axiswise.distributions import (
 )
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Count, Finite, Float, Tensor
 
 NODES = 16  # of the Gauss–Legendre rule on each panel
 TAIL = 45.0  # depth, in nats below its largest value, to which the integrand is followed
@@ -31,6 +32,10 @@ ROUNDS = 60  # of bisection, far more than any mixture needs
 @dataclass(frozen=True)
 class Annealed:
     r"""An annealed prior :math:`f_\beta(z) = p(z)^\beta / F_\beta`, made by `annealed`.
+
+    References:
+        Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
+        theorem 1.
 
     Arguments:
         prior: The prior p.
@@ -45,6 +50,9 @@ class Annealed:
 
     prior: Prior
     beta: float | int | Float[Tensor, "..."]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def log_density(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "..."]:
         """β log p(z) − log F_β."""
@@ -64,7 +72,8 @@ class Annealed:
         return self.prior.kl(scaled, root * sample).total
 
 
-def annealed(prior: Prior, beta: float | int | Float[Tensor, "..."]) -> Annealed:
+@checked
+def annealed(prior: Prior, beta: float | int | Finite[Tensor, "..."]) -> Annealed:
     r"""Returns the prior raised to the power β and normalised: the effective prior of a β-VAE.
 
     .. math:: f_\beta(z) = \frac{p(z)^\beta}{F_\beta}, \qquad F_\beta = \int p(z)^\beta\, dz
@@ -92,9 +101,10 @@ def annealed(prior: Prior, beta: float | int | Float[Tensor, "..."]) -> Annealed
     return Annealed(prior, beta)
 
 
+@checked
 def log_normaliser(
-    prior: Prior, beta: float | int | Float[Tensor, "*b"], latents: int | None = None
-) -> Float[Tensor, "..."]:
+    prior: Prior, beta: float | int | Finite[Tensor, "*b"], latents: Count | None = None
+) -> Finite[Tensor, "..."]:
     r"""Returns the logarithm of the integral that normalises an annealed prior, in float64.
 
     .. math:: \log F_\beta = \log \int p(z)^\beta\, dz

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import Scalar, check_latents, positive, real
 from axiswise.analytic._covariance import covariance_eigen, shifted_gram
 from axiswise.analytic.fixed_decoder_optimum import fixed_decoder_optimum
@@ -20,6 +21,7 @@ TINY = torch.finfo(torch.float64).tiny
 EQUAL = 16  # eigenvalues count as equal if they differ by less than this, times dimensions, in units of rounding
 
 
+@checked
 def beta_vae_optimum(covariance: Num[Array, "... x x"], latents: int, beta: Scalar, noise: Scalar = 1.0) -> LinearVAE:
     r"""Returns the linear VAE that maximises the β-objective on data of a given covariance, in closed form.
 
@@ -86,6 +88,7 @@ def _rounding(eigenvalues: Float[Tensor, "... x"]) -> Float[Tensor, "... 1"]:
     return EQUAL * eigenvalues.shape[-1] * torch.finfo(eigenvalues.dtype).eps * eigenvalues[..., :1]
 
 
+@checked
 def numerical_optimum(
     covariance: Num[Array, "... x x"],
     latents: int,
@@ -104,6 +107,8 @@ def numerical_optimum(
     vanishes. Each problem and each start has its own trust region, in which conjugate gradients maximise a quadratic
     model. The curvature is exact, so saddles repel and the last steps converge quadratically. The best start is
     returned, with latents in any order and sign.
+
+    .. math:: \max_{D} \max_{W, \sigma}\; \mathbb E \log p(x | z) - \beta\, \mathrm{KL}(q(z | x) \,\|\, p(z))
 
     References:
         Sikka, Zhong, Yin and Pehlevan, *A closer look at disentangling in β-VAE*, 2019, eq 21. The method: Steihaug,

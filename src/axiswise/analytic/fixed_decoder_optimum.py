@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import Scalar, positive, real
 from axiswise.analytic.linear_gaussian import LinearVAE, linear_posterior
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Num
 
 
+@checked
 def fixed_decoder_optimum(decoder: Num[Array, "... x z"], beta: Scalar, noise: Scalar = 1.0) -> LinearVAE:
     r"""Returns the encoder that maximises the β-objective for a fixed decoder D.
 

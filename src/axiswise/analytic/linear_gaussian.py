@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import check_fields, checked
 from axiswise.analytic._checks import Scalar, as_scalar, positive, real, rounding
 from axiswise.analytic._covariance import marginal_covariance, quadratic, shifted_gram
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal
 from axiswise.numerics.gaussian import LOG_TWO_PI
-from axiswise.shapes import Array, Float, Int, Num, Shaped, Tensor
+from axiswise.shapes import Array, Finite, Float, Int, Num, Shaped, Tensor
 
 
 class LinearPosterior(NamedTuple):
@@ -85,6 +86,7 @@ class LinearGaussian:
     noise: Scalar = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         matrix = real("mixing", self.mixing)
         if matrix.ndim < 2 or 0 in matrix.shape[-2:]:
             raise AxiswiseError(
@@ -186,6 +188,9 @@ class LinearVAE:
     variance_weights: Float[Tensor, "... z x"] | None = None
     spectrum: Spectrum | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @property
     def latents(self) -> int:
         """Number of latents."""
@@ -208,7 +213,8 @@ class LinearVAE:
         return self.variances * (0.5 * quadratic(self.variance_weights, covariance)).exp()
 
 
-def linear_posterior(weights: Float[Tensor, "... x k"], noise: Scalar) -> LinearPosterior:
+@checked
+def linear_posterior(weights: Finite[Tensor, "... x k"], noise: Scalar) -> LinearPosterior:
     r"""Returns the posterior of a standard normal z given :math:`x = W z + \eta`, :math:`\eta \sim N(0, \sigma^2 I)`.
 
     .. math:: p(z | x) = N\left(M^{-1} W^\top x,\ \sigma^2 M^{-1}\right), \qquad M = W^\top W + \sigma^2 I_k
@@ -227,16 +233,22 @@ def linear_posterior(weights: Float[Tensor, "... x k"], noise: Scalar) -> Linear
         >>> law.weights, law.covariance
         (tensor([[0.4000, 0.0000]]), tensor([[0.2000]]))
     """
+    positive("noise", noise, weights)
     inverse = torch.linalg.inv(shifted_gram(weights, noise))
     return LinearPosterior(inverse @ weights.mT, inverse * as_scalar(noise, weights)[..., None, None])
 
 
+@checked
 def mean_log_likelihood(
-    weights: Float[Tensor, "... x k"], noise: Scalar, second_moment: Float[Tensor, "... x x"]
-) -> Float[Tensor, "..."]:
+    weights: Finite[Tensor, "... x k"], noise: Scalar, second_moment: Finite[Tensor, "... x x"]
+) -> Finite[Tensor, "..."]:
     r"""Mean log-density of :math:`N(0, C)`, :math:`C = W W^\top + \sigma^2 I`, over data of a given second moment S.
 
     .. math:: -\tfrac12 \left( N \log 2\pi + \log\det C + \mathrm{tr}\, C^{-1} S \right)
+
+    References:
+        Tipping and Bishop, *Probabilistic principal component analysis*, J. R. Statist. Soc. B 61(3), 1999, eq 4,
+        divided by the number of observations.
 
     Arguments:
         weights: The matrix W of the decoder or of the mixing.

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import Scalar, as_scalar, positive
 from axiswise.analytic.linear_gaussian import LinearGaussian, LinearPosterior, LinearVAE, mean_log_likelihood
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment
 from axiswise.numerics.gaussian import LOG_TWO_PI
-from axiswise.shapes import Float, Int, Shaped, Tensor
+from axiswise.shapes import Finite, Float, Int, Shaped, Tensor
 
 ENUMERATED_UP_TO = 5  # latents: 5! · 2⁵ = 3,840 signed permutations
 UNCORRELATED = 1e-9  # correlation of two latents' means below which they count as independent
@@ -46,6 +47,7 @@ class LinearTerms(NamedTuple):
     """The true inference error of every signed permutation, in the order of `signed_permutations`; b = 0 if omitted."""
 
 
+@checked
 def terms(model: LinearGaussian, vae: LinearVAE, beta: Scalar = 1.0) -> LinearTerms:
     r"""Integrates every term of the β-objective over linear-Gaussian data.
 
@@ -110,7 +112,8 @@ def terms(model: LinearGaussian, vae: LinearVAE, beta: Scalar = 1.0) -> LinearTe
     )
 
 
-def beta_objective(covariance: Float[Tensor, "... x x"], vae: LinearVAE, beta: Scalar) -> Float[Tensor, "..."]:
+@checked
+def beta_objective(covariance: Finite[Tensor, "... x x"], vae: LinearVAE, beta: Scalar) -> Finite[Tensor, "..."]:
     r"""Returns the β-objective of a linear VAE on data of mean 0 and covariance Σ, which training maximises.
 
     .. math:: \mathbb E \log p(x|z) - \beta\, \mathbb E\, \mathrm{KL}(q(z|x) \,\|\, p(z)), \qquad x \sim N(0, \Sigma)
@@ -135,10 +138,11 @@ def beta_objective(covariance: Float[Tensor, "... x x"], vae: LinearVAE, beta: S
     return reconstruction - positive("beta", beta, covariance) * kl
 
 
+@checked
 def reconstruction_and_kl(
-    covariance: Float[Tensor, "... x x"], vae: LinearVAE
+    covariance: Finite[Tensor, "... x x"], vae: LinearVAE
 ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-    """Returns the two terms of the objective, as defined in `terms`, on data of mean 0 and a given covariance.
+    """Returns the two terms of the objective, as defined in :func:`terms`, on data of mean 0 and a given covariance.
 
     Arguments:
         covariance: Covariance of the data.
@@ -164,10 +168,18 @@ def reconstruction_and_kl(
     return -0.5 * (constant + error / noise), 0.5 * kl
 
 
+@checked
 def signed_permutations(size: int) -> Float[Tensor, "b k k"]:
-    """All matrices that permute and flip latents: entry (i, j) is the sign with which latent j becomes source i.
+    r"""All matrices that permute and flip latents: entry (i, j) is the sign with which latent j becomes source i.
 
     Permutations vary slowest, in lexical order, and signs fastest, + before −: the first is the identity.
+
+    .. math:: \{ P S : P \text{ a permutation matrix},\ S = \mathrm{diag}(\pm 1, \dots, \pm 1) \}
+
+    There are :math:`d!\, 2^d` of them.
+
+    References:
+        The hyperoctahedral group: Humphreys, *Reflection groups and Coxeter groups*, 1990, section 2.10.
 
     Arguments:
         size: Number of latents, at most 5.

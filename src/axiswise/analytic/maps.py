@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
@@ -68,6 +69,7 @@ class Separable:
     bends: Float[Tensor, " z"]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.scales.shape == self.bends.shape == self.basis.shape[1:]:
             raise AxiswiseError(
                 f"`scales` and `bends` must have one entry for each column of `basis`, {tuple(self.basis.shape[1:])}. "
@@ -121,6 +123,7 @@ class Polar:
     rate: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.turn <= math.pi:
             raise AxiswiseError(f"`turn` must lie above 0 and not above π. Got {self.turn!r}.")
         if not 0.0 < self.rate < math.inf:
@@ -153,6 +156,9 @@ class Stereographic:
 
     Columns are orthogonal and of equal length at every point, also after any rotation of the latents: the local
     geometry does not distinguish the axes.
+
+    References:
+        Needham, *Visual complex analysis*, 1997, chapter 3 (the Riemann sphere).
 
     Example:
         >>> Stereographic()(torch.tensor([1.0, 0.0]))
@@ -187,6 +193,9 @@ class Inversion:
     Conformal like `Stereographic`, within the space of latents itself. By Liouville's theorem there are no others in
     three dimensions and more.
 
+    References:
+        Needham, *Visual complex analysis*, 1997, chapter 3 (inversion in a circle and in a sphere).
+
     Arguments:
         pole: The centre a, which has no image: choose it away from all latents.
         radius: Radius r of the sphere, whose points are fixed.
@@ -200,6 +209,7 @@ class Inversion:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.radius < math.inf:
             raise AxiswiseError(f"`radius` must be a positive number. Got {self.radius!r}.")
 
@@ -230,6 +240,10 @@ class Shear:
     The determinant is 1, so the density of an observation is that of its latents. Columns are orthogonal only on the
     line :math:`z_1 = 0`.
 
+    References:
+        Haario, Saksman and Tamminen, *Adaptive proposal distribution for random walk Metropolis algorithm*,
+        Computational Statistics 14, 1999 (the twisted normal); here as a map whose columns are not orthogonal.
+
     Arguments:
         bend: Curvature b.
 
@@ -241,6 +255,7 @@ class Shear:
     bend: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not math.isfinite(self.bend):
             raise AxiswiseError(f"`bend` must be finite. Got {self.bend!r}.")
 
@@ -283,6 +298,7 @@ class Rotated:
     rotation: Float[Tensor, "z z"]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_orthogonal("rotation", self.rotation)
 
     @property

@@ -7,9 +7,10 @@ import torch
 from numpy import ndarray
 from scipy.optimize import minimize
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 class NoiseAllocation(NamedTuple):
@@ -28,10 +29,11 @@ class NoiseAllocation(NamedTuple):
     """Posterior variances σ² of each sample."""
 
 
+@checked
 def allocation_objective(
-    jacobians: Float[Tensor, "... n x z"],
-    variance: Float[Tensor, "... n z"],
-    rotation: Float[Tensor, "... n z z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"],
+    variance: Finite[Tensor, "... n z"],
+    rotation: Finite[Tensor, "... n z z"] | None = None,
     *,
     per_sample: bool = False,
 ) -> Float[Tensor, "..."]:
@@ -68,9 +70,10 @@ def allocation_objective(
     return effect if per_sample else effect.log().sum(-1)
 
 
+@checked
 def allocation_bound(
-    jacobians: Float[Tensor, "... n x z"], budget: float | int | Float[Tensor, "..."], *, per_sample: bool = False
-) -> Float[Tensor, "..."]:
+    jacobians: Finite[Tensor, "... n x z"], budget: float | int | Finite[Tensor, "..."], *, per_sample: bool = False
+) -> Finite[Tensor, "..."]:
     r"""Computes the smallest effect of the noise without a rotation of the latents.
 
     .. math:: \mathbb E \lVert J \varepsilon \rVert^2 \geq d \left( \prod_j \lVert J_j \rVert^2 \sigma_j^2 \right)^{1/d}
@@ -104,8 +107,9 @@ def allocation_bound(
     return _bound(lengths, _budget(budget, jacobians, per_sample), per_sample)
 
 
+@checked
 def noise_allocation(
-    jacobians: Float[Tensor, "... n x z"], budget: float | int | Float[Tensor, "..."], *, per_sample: bool = False
+    jacobians: Finite[Tensor, "... n x z"], budget: float | int | Finite[Tensor, "..."], *, per_sample: bool = False
 ) -> NoiseAllocation:
     r"""Finds the rotations and variances that minimise the effect of the latents' noise, in closed form.
 
@@ -154,11 +158,12 @@ def noise_allocation(
     return NoiseAllocation(_bound(values, total, per_sample), right.mT, variance)
 
 
+@checked
 def solve_noise_allocation(
-    jacobians: Float[Tensor, "... n x z"],
-    budget: float | int | Float[Tensor, "..."],
-    rotation: Float[Tensor, "... n z z"] | None = None,
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"],
+    budget: float | int | Finite[Tensor, "..."],
+    rotation: Finite[Tensor, "... n z z"] | None = None,
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
     per_sample: bool = False,
     iterations: int = 5000,

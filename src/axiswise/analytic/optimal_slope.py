@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 HALVINGS = 100  # of an interval: far beyond double precision
 
@@ -26,9 +27,10 @@ class OptimalSlope(NamedTuple):
     """Share of the latent's range with the largest slope: the jumps. The rest is plateau."""
 
 
+@checked
 def slope_cost(
-    slopes: Float[Tensor, "..."], beta: float | int | Float[Tensor, "..."], *, noise: float | int = 1.0
-) -> Float[Tensor, "..."]:
+    slopes: Finite[Tensor, "..."], beta: float | int | Finite[Tensor, "..."], *, noise: float | int = 1.0
+) -> Finite[Tensor, "..."]:
     r"""Computes the cost of a decoder's slopes in the deterministic ELBO at their best posterior.
 
     .. math:: \min_{\sigma^2} \left[ \frac{s^2}{\varsigma^2} \sigma^2 + \beta (\sigma^2 - \log \sigma^2 - 1) \right]
@@ -57,10 +59,11 @@ def slope_cost(
     return weight * torch.log1p((slopes.double() / scale).square() / weight)
 
 
+@checked
 def optimal_slope(
-    mean_slope: Float[Tensor, "..."],
-    steepest: float | int | Float[Tensor, "..."],
-    beta: float | int | Float[Tensor, "..."],
+    mean_slope: Finite[Tensor, "..."],
+    steepest: float | int | Finite[Tensor, "..."],
+    beta: float | int | Finite[Tensor, "..."],
 ) -> OptimalSlope:
     r"""Finds the slopes of a decoder of one latent that give a mean slope at the smallest mean cost.
 

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import check_orthogonal
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 class Alignment(NamedTuple):
@@ -17,15 +18,16 @@ class Alignment(NamedTuple):
         [[0, 1], [1, 0]]
     """
 
-    objective: Float[Tensor, "..."]
+    objective: Finite[Tensor, "..."]
     """The largest value."""
     rotation: Float[Tensor, "... z z"]
     """Orthogonal V, the Hessian's eigenvectors in its columns, that attains it."""
 
 
+@checked
 def fixed_noise_objective(
-    rotation: Float[Tensor, "... z z"], eigenvalues: Float[Tensor, "... z"], variance: Float[Tensor, "... z"]
-) -> Float[Tensor, "..."]:
+    rotation: Finite[Tensor, "... z z"], eigenvalues: Finite[Tensor, "... z"], variance: Finite[Tensor, "... z"]
+) -> Finite[Tensor, "..."]:
     r"""Computes the part of the deterministic ELBO that depends on rotations, for a fixed posterior.
 
     .. math:: H \odot \Sigma = \mathrm{tr}(V T V^\top \Sigma) = \sum_{ji} V_{ji}^2\, t_i\, \sigma_j^2, \qquad
@@ -51,7 +53,8 @@ def fixed_noise_objective(
     return (_diagonal(rotation, eigenvalues) * variance.double()).sum(-1)
 
 
-def fixed_noise_optimum(eigenvalues: Float[Tensor, "... z"], variance: Float[Tensor, "... z"]) -> Alignment:
+@checked
+def fixed_noise_optimum(eigenvalues: Finite[Tensor, "... z"], variance: Finite[Tensor, "... z"]) -> Alignment:
     r"""Finds the best rotation for a fixed diagonal posterior: eigenvalues sorted like variances.
 
     .. math:: \max_V \mathrm{tr}(V T V^\top \Sigma) = \sum_i t_{(i)} \sigma_{(i)}^2,
@@ -79,9 +82,10 @@ def fixed_noise_optimum(eigenvalues: Float[Tensor, "... z"], variance: Float[Ten
     return Alignment((values * noise).sum(-1), rows.mT @ columns)
 
 
+@checked
 def adapted_noise_objective(
-    rotation: Float[Tensor, "... z z"], eigenvalues: Float[Tensor, "... z"], beta: float | int | Float[Tensor, "..."]
-) -> Float[Tensor, "..."]:
+    rotation: Finite[Tensor, "... z z"], eigenvalues: Finite[Tensor, "... z"], beta: float | int | Finite[Tensor, "..."]
+) -> Finite[Tensor, "..."]:
     r"""Computes the part of the deterministic ELBO that depends on rotations, for the best diagonal posterior.
 
     .. math:: \tfrac12 H \odot \Sigma - \tfrac{\beta}{2} (\mathrm{tr}\,\Sigma - \log|\Sigma| - d)
@@ -105,7 +109,8 @@ def adapted_noise_objective(
     return -0.5 * weight * torch.log1p(-_diagonal(rotation, eigenvalues) / weight[..., None]).sum(-1)
 
 
-def adapted_noise_optimum(eigenvalues: Float[Tensor, "... z"], beta: float | int | Float[Tensor, "..."]) -> Alignment:
+@checked
+def adapted_noise_optimum(eigenvalues: Finite[Tensor, "... z"], beta: float | int | Finite[Tensor, "..."]) -> Alignment:
     r"""Finds the best rotation for the best diagonal posterior: any that makes the Hessian diagonal.
 
     .. math:: -\tfrac{\beta}{2} \sum_j \log\left(1 - \tfrac1\beta H_{jj}\right)

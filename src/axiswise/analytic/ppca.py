@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import Scalar, check_latents, positive, real
 from axiswise.analytic._covariance import covariance_eigen, marginal_covariance, shifted_gram
 from axiswise.analytic.linear_gaussian import LinearPosterior, linear_posterior, mean_log_likelihood
 from axiswise.analytic.principal_directions import sample_covariance
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal
-from axiswise.shapes import Array, Float, Num, Tensor
+from axiswise.shapes import Array, Finite, Float, Num, Tensor
 
 ORTHOGONAL = 1e-8  # largest deviation of RᵀR from the identity
 
@@ -41,10 +42,11 @@ class PPCA(NamedTuple):
         return linear_posterior(self.decoder, self.noise)
 
 
+@checked
 def ppca(
     covariance: Num[Array, "... x x"],
     latents: int,
-    rotation: Float[Tensor, "... z z"] | None = None,
+    rotation: Finite[Tensor, "... z z"] | None = None,
     noise: Scalar | None = None,
 ) -> PPCA:
     r"""Returns a maximum-likelihood probabilistic PCA of data with a given covariance.
@@ -89,6 +91,7 @@ def ppca(
     return PPCA(decoder, level, mean_log_likelihood(decoder, level, real("covariance", covariance)))
 
 
+@checked
 def ppca_em(
     data: Num[Array, "... n x"],
     latents: int,

@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.analytic._checks import check_latents, real
 from axiswise.analytic._covariance import covariance_eigen
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment
-from axiswise.shapes import Array, Float, Int, Num, Tensor
+from axiswise.shapes import Array, Finite, Float, Int, Num, Tensor
 
 
 class PrincipalDirections(NamedTuple):
@@ -43,10 +44,14 @@ class DirectionAlignment(NamedTuple):
     """Index of that direction; −1 if there is none or the column is zero."""
 
 
+@checked
 def sample_covariance(data: Num[Array, "... n x"]) -> Float[Tensor, "... x x"]:
     r"""Returns the covariance of observations in rows, divided by n.
 
     .. math:: \frac1n \sum_i (x_i - \bar x)(x_i - \bar x)^\top
+
+    References:
+        Tipping and Bishop, *Probabilistic principal component analysis*, J. R. Statist. Soc. B 61(3), 1999, eq 5.
 
     Arguments:
         data: Observations in rows, any leading axes.
@@ -59,13 +64,20 @@ def sample_covariance(data: Num[Array, "... n x"]) -> Float[Tensor, "... x x"]:
     if x.ndim < 2 or 0 in x.shape[-2:]:
         raise AxiswiseError(f"`data` must have axes (…, n, x), none of them empty. Got shape {tuple(x.shape)}.")
     centred = x - x.mean(-2, keepdim=True)
-    return centred.mT @ centred / x.shape[-2]
+    covariance = centred.mT @ centred / x.shape[-2]
+    if not covariance.isfinite().all():
+        raise AxiswiseError(f"`data` must be so small that its squares add up. Got values up to {x.abs().max():.3g}.")
+    return covariance
 
 
+@checked
 def principal_directions(data: Num[Array, "... n x"], count: int | None = None) -> PrincipalDirections:
     r"""Returns the principal directions of data: eigenvectors of the covariance, the largest eigenvalue first.
 
     The columns of the decoder of a linear VAE are these, up to order, sign and length.
+
+    .. math:: C = U \Lambda U^\top, \qquad C = \tfrac1n \sum_i (x_i - \bar x)(x_i - \bar x)^\top, \qquad
+        \lambda_1 \ge \lambda_2 \ge \dots
 
     References:
         Zietlow, Rolinek and Martius, *Demystifying inductive biases for β-VAE based architectures*, ICML 2021, eq 9
@@ -83,13 +95,14 @@ def principal_directions(data: Num[Array, "... n x"], count: int | None = None) 
     values, vectors = covariance_eigen(sample_covariance(data))
     size = values.shape[-1]
     count = size if count is None else count
-    check_latents(count, size)
+    check_latents(count, size, "count")
     distances = (values[..., :, None] - values[..., None, :]).abs()
     own = torch.eye(size, dtype=torch.bool, device=values.device)
     gaps = torch.where(values > 0, distances.masked_fill(own, torch.inf).amin(-1) / values, 0.0)
     return PrincipalDirections(vectors[..., :count], values[..., :count], gaps[..., :count])
 
 
+@checked
 def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "... y d"]) -> DirectionAlignment:
     r"""Compares the columns of a linear decoder with principal directions, one to one.
 
@@ -129,9 +142,10 @@ def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "
     return DirectionAlignment(score, torch.where(alive, paired, torch.nan), torch.where(alive, chosen, -1))
 
 
+@checked
 def stochastic_loss(
     decoder: Num[Array, "... d d"], covariance: Num[Array, "... e e"], budget: float | int = 0.0
-) -> Float[Tensor, "..."]:
+) -> Finite[Tensor, "..."]:
     r"""Returns the smallest noise of the output for a decoder M with fixed reconstructions at a fixed divergence.
 
     In the d active directions, let the reconstructions :math:`\hat x` have mean 0 and covariance C. A decoder M fixes
@@ -173,8 +187,9 @@ def stochastic_loss(
     return size * ((logarithms.sum(-1) - budget) / size).exp()
 
 
+@checked
 def latent_scale(
-    mean: Float[Tensor, "... n z"], variance: Float[Tensor, "... n z"] | None = None
+    mean: Finite[Tensor, "... n z"], variance: Finite[Tensor, "... n z"] | None = None
 ) -> Float[Tensor, "... z"]:
     r"""Returns the scale of each latent that minimises the divergence; 1 at every optimum.
 

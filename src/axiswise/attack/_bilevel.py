@@ -28,6 +28,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import nn
 
+from axiswise._arguments import check_fields
 from axiswise.attack.manipulation import (
     NETWORK,
     Manipulation,
@@ -103,6 +104,7 @@ class Learning:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise AxiswiseError(
                 f"`epsilon` must be positive and finite: it is the most that any value is changed by. "

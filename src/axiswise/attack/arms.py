@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from torch import nn
 
+from axiswise._arguments import checked
 from axiswise.attack._bilevel import Learning
 from axiswise.data import FactorDataset
 from axiswise.distributions import Bernoulli, Deterministic, Diagonal
@@ -31,6 +32,7 @@ class Weights(NamedTuple):
 DSPRITES, SHAPES3D = Weights(8.0, 35.0, 6.0, 1.0), Weights(32.0, 7.0, 32.0, 1.0)
 
 
+@checked
 def published_weights(dataset: FactorDataset) -> Weights:
     """The published weights for dSprites and Shapes3D; for others those of dSprites, in proportion to the pixels.
 
@@ -47,6 +49,7 @@ def published_weights(dataset: FactorDataset) -> Weights:
     return Weights(*(weight * min(1.0, dataset.numel / PIXELS) for weight in DSPRITES))
 
 
+@checked
 def objectives_of(weights: Weights) -> dict[str, Objective]:
     """The six objectives of the paper's Table 1, by name.
 
@@ -88,6 +91,7 @@ def restarts(dataset: FactorDataset, objective: Objective, *, steps: int, seeds:
     )
 
 
+@checked
 def arms(
     dataset: FactorDataset, *, steps: int, seeds: Sequence[int], objectives: Sequence[str] = OBJECTIVES
 ) -> dict[str, list[Member]]:
@@ -114,11 +118,19 @@ def arms(
     return {name: restarts(dataset, described[name], steps=steps, seeds=seeds) for name in objectives}
 
 
+@checked
 def to_choose_from(dataset: FactorDataset, *, steps: int, seeds: Sequence[int]) -> list[Member]:
-    """Restarts of the β-VAE that is judged, to choose from. Their seeds must differ from those of the judgement."""
+    """Restarts of the β-VAE that is judged, to choose from. Their seeds must differ from those of the judgement.
+
+    Example:
+        >>> from axiswise.data import small_sprites
+        >>> [member.seed for member in to_choose_from(small_sprites(), steps=10, seeds=[100, 101])]
+        [100, 101]
+    """
     return restarts(dataset, BetaVAE(published_weights(dataset).beta), steps=steps, seeds=seeds)
 
 
+@checked
 def learning_for(dataset: FactorDataset, epsilon: float, *, steps: int) -> Learning:
     """Default settings to learn a change of any dataset: the paper's, at ten times its learning rate.
 

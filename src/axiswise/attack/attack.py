@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.attack._bilevel import Learning
 from axiswise.attack.choose import Choice, Ranking, choose, table
 from axiswise.attack.learn import Learned, check_attack, check_folder, learn
@@ -31,6 +32,7 @@ class Attack(NamedTuple):
     learned: Learned
 
 
+@checked
 def attack(
     dataset: FactorDataset,
     members: Sequence[Member],

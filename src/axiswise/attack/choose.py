@@ -2,6 +2,7 @@
 
 from typing import Literal, NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import evaluate
@@ -47,6 +48,7 @@ class Choice(NamedTuple):
     by: Ranking
 
 
+@checked
 def choose(
     population: Population,
     dataset: FactorDataset,
@@ -135,6 +137,7 @@ def choose(
     )
 
 
+@checked
 def table(choice: Choice) -> str:
     """The ranking in lines, as errors and the command line print it.
 

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.data import Change, FactorDataset, manipulated, transitions, with_noise
 from axiswise.engines import run_study
 from axiswise.errors import AxiswiseError
@@ -45,6 +46,7 @@ class Verdict(NamedTuple):
         return changed.estimate <= original.estimate / 2 and changed.high < original.low
 
 
+@checked
 def judgement(
     dataset: Callable[[], FactorDataset],
     change: Callable[[], Change],
@@ -94,6 +96,7 @@ def judgement(
     return runs
 
 
+@checked
 def judge(
     dataset: FactorDataset,
     change: Change,
@@ -122,6 +125,10 @@ def judge(
         precision: Type of products on CUDA.
         progress: Receives how far the training of each run is.
         log: Called with a line for each run that begins.
+
+    Example:
+        >>> found = judge(dataset, change, {"beta-vae": members}, "runs/judged")  # doctest: +SKIP
+        >>> found[0].drop.difference.estimate  # doctest: +SKIP
     """
 
     def attack_judgement(scale: Scale) -> list[Run]:
@@ -138,6 +145,7 @@ def judge(
     return verdicts(folder, score)
 
 
+@checked
 def verdicts(folder: str | Path, score: str = "mig") -> list[Verdict]:
     """The verdict on each arm, from the records of a judgement.
 
@@ -147,6 +155,11 @@ def verdicts(folder: str | Path, score: str = "mig") -> list[Verdict]:
 
     Raises:
         AxiswiseError: If there is no arm that was measured on all three datasets.
+
+    Example:
+        >>> verdicts("/nowhere")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: Expected the folder of a judgement, with 'mig' of an arm on ... Got /nowhere, ...
     """
     runs, found = read_runs(folder), []
     for arm in dict.fromkeys(run.partition("/")[0] for run in runs):

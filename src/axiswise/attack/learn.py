@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.attack._bilevel import Batches, Bilevel, Learning, bilevel_program
 from axiswise.attack._latent import following, most_mixed
 from axiswise.attack.choose import Choice
@@ -61,6 +62,7 @@ class Learned(NamedTuple):
     seconds: float
 
 
+@checked
 def learn(
     population: Population,
     dataset: FactorDataset,

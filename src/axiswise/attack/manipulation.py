@@ -5,20 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, final, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, final
 
 import numpy as np
 import torch
 from torch import nn
 from torch.func import functional_call
 
+from axiswise._arguments import check_fields, checked
 from axiswise.data import Change, FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.models._layers import Reshape
-from axiswise.models._sizes import check_sizes
 from axiswise.records import describe, read_tensors, restore, versions, write_tensors
 from axiswise.records._layout import CHANGE
-from axiswise.shapes import Float, Num, Tensor
+from axiswise.shapes import Count, Float, Num, Tensor
 
 NETWORK = "change"
 HALVINGS = 16  # four transposed convolutions double the side four times
@@ -61,15 +61,13 @@ class Manipulation:
         [(256, 3), (1, 256), (256, 1), (1024, 256)]
     """
 
-    factors: int
-    shape: tuple[int, ...]
+    factors: Count
+    shape: tuple[Count, ...]
     renderer: Renderer
-    hidden: int = 256
+    hidden: Count = 256
 
     def __post_init__(self) -> None:
-        check_sizes("a manipulation", factors=self.factors, hidden=self.hidden)
-        if self.renderer not in get_args(Renderer):
-            raise AxiswiseError(f"`renderer` must be one of {get_args(Renderer)}. Got {self.renderer!r}.")
+        check_fields(self)
         if self.renderer == "convolutional" and not _doubles_up_to(self.shape):
             raise AxiswiseError(
                 "A convolutional manipulation draws images (c, h, w) whose sides are multiples of 16. Got shape "
@@ -161,6 +159,7 @@ def started(
     return weights
 
 
+@checked
 def manipulation(dataset: FactorDataset, renderer: Renderer | None = None, *, hidden: int = 256) -> Manipulation:
     """The network that suits a dataset.
 
@@ -238,6 +237,7 @@ def scaled_factors(
     return 2.0 * (factors.to(span.dtype) - low) / span - 1.0
 
 
+@checked
 def save_change(path: str | Path, change: Change, history: Mapping[str, np.ndarray] | None = None) -> None:
     """Stores a learned change in one safetensors file: epsilon, the network's form and weights, how it was learned.
 
@@ -272,6 +272,7 @@ def save_change(path: str | Path, change: Change, history: Mapping[str, np.ndarr
     write_tensors(Path(path), arrays, about)
 
 
+@checked
 def load_change(path: str | Path) -> Change:
     """Loads a change that was stored, for ``data.manipulated(dataset, change)``; nothing in the file is executed.
 

@@ -60,6 +60,14 @@ def add_command(name: str, command: Any) -> None:
     Arguments:
         name: What it is called.
         command: A function as typer takes it, or a ``typer.Typer``.
+
+    Example:
+        >>> def greet(name: str) -> None:
+        ...     print(f"Hello, {name}.")
+        >>> add_command("greet", greet)
+        >>> app.registered_commands[-1].name
+        'greet'
+        >>> _remove("greet")
     """
     _remove(name)
     _add_to(app, name, command)
@@ -231,6 +239,11 @@ def main() -> None:
 
     The code is 2 for what the user can fix. It is 1 if runs of a study failed, each with a line, or if axiswise itself
     did, with the path of a log. Code of a user's that calls ``sys.exit`` does not end the program in success.
+
+    Example:
+        >>> import subprocess, sys
+        >>> subprocess.run([sys.executable, "-m", "axiswise", "rnu"], capture_output=True).returncode
+        2
     """
     for stream in (sys.stdout, sys.stderr):  # a terminal may not have β, and a path may be no text at all
         if isinstance(stream, TextIOWrapper):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 
 LAST_SEED = 2**63 - 1
@@ -16,6 +17,7 @@ SMALLEST = 1e-100  # of scales, noises and weights: squares and ratios of them, 
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
 
 
+@checked
 def check_output(path: Path | None, *, force: bool, inputs: Iterable[str | Path | None] = ()) -> None:
     """Raises if a file may not be written, before any work is done for it.
 

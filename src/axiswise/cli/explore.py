@@ -71,7 +71,11 @@ def explore(
     typer.echo(f"runs: {', '.join(explored.runs)}")
     if explored.others:
         typer.echo(f"other data (choose with --run): {', '.join(explored.others)}")
-    chosen = [find_member(explored.population, each.strip()) for each in members.split(",")] if members else None
+    chosen = (
+        [find_member(explored.population, each.strip(), "--members") for each in members.split(",")]
+        if members
+        else None
+    )
     _write(folder, page, explored, dataset, chosen, megabytes)
 
 

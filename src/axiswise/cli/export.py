@@ -54,13 +54,14 @@ def _load(folder: Path, own: list[str]) -> "Population":
     return load(folder, own=[load_object(name) for name in own])
 
 
-def find_member(population: "Population", wanted: str | None) -> int:
+def find_member(population: "Population", wanted: str | None, option: str = "--member") -> int:
     """The position of the one member that is meant.
 
     Arguments:
         population: The members.
         wanted: A position; if there is none of that number, an address or the beginning of one. None is the only member
             that there is.
+        option: What it was said by, for the message.
 
     Raises:
         AxiswiseError: If it is none of the members, or more than one.
@@ -75,6 +76,6 @@ def find_member(population: "Population", wanted: str | None) -> int:
     more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
     got = "Got none" if wanted is None else f"Got {wanted!r}, which {'several have' if found else 'none has'}"
     raise AxiswiseError(
-        f"--member must be the position or address of one of {len(rows)} members. {got}. There are: "
+        f"{option} must be the position or address of one of {len(rows)} members. {got}. There are: "
         f"{'; '.join(rows[:SHOWN])}{more}."
     )

@@ -82,6 +82,7 @@ def convert(root: Path, files: Sequence[Path], *, size: int, channels: int, crop
         raise AxiswiseError(f"`size` must be at least 1. Got {size}.")
     if channels not in (1, 3):
         raise AxiswiseError(f"`channels` must be 3 (colour) or 1 (greyscale). Got {channels}.")
+    size, channels = int(size), int(channels)  # of numpy's, too
     path = cache_folder() / f"images-{_key(root, files, size, channels, crop)[:32]}.npy"
     shape = (len(files), channels, size, size)
     sha256 = _whole(path, shape)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise._columns import Columns, as_array, as_columns, bad_rows, complete_rows
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
@@ -16,6 +17,7 @@ from axiswise.shapes import Array, Kind, OnMissing, Table, Values
 Entry = TypeVar("Entry")
 
 
+@checked
 def arrays(
     x: Array | Table,
     factors: Values | None = None,

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data._images import convert, image_files
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
@@ -18,6 +19,7 @@ IMAGES = "img_align_celeba"
 ATTRIBUTES = "list_attr_celeba.txt"
 
 
+@checked
 def celeba(folder: str | Path | None = None, size: int = 64) -> FactorDataset:
     """The aligned faces of CelebA: the central 148×148 pixels, resized, and their attributes, if known.
 

@@ -10,6 +10,7 @@ from typing import Any, final
 import torch
 
 from axiswise import numerics
+from axiswise._arguments import check_fields, checked
 from axiswise.data._reflection import add_reflected
 from axiswise.data.dataset import FactorDataset, Render, stored
 from axiswise.data.factors import Factor, FactorSpace
@@ -48,11 +49,13 @@ class Change:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.name:
             raise AxiswiseError("A change needs a name. Got ''.")
         _check_epsilon(self.epsilon)
 
 
+@checked
 def subset(dataset: FactorDataset, /, **factor_values: int | Sequence[int]) -> FactorDataset:
     """Keeps the rows whose factors have the given levels.
 
@@ -97,6 +100,7 @@ def subset(dataset: FactorDataset, /, **factor_values: int | Sequence[int]) -> F
     )
 
 
+@checked
 def downsampled(dataset: FactorDataset, factor: int) -> FactorDataset:
     """Shrinks images by averaging squares of `factor` × `factor` pixels.
 
@@ -121,6 +125,7 @@ def downsampled(dataset: FactorDataset, factor: int) -> FactorDataset:
     )
 
 
+@checked
 def with_noise(dataset: FactorDataset, epsilon: float, *, seed: int = 0) -> FactorDataset:
     r"""Adds uniform noise to every value of every observation.
 
@@ -156,6 +161,7 @@ def with_noise(dataset: FactorDataset, epsilon: float, *, seed: int = 0) -> Fact
     )
 
 
+@checked
 def with_correlation(
     dataset: FactorDataset, first: str, second: str, spread: float, *, samples: int | None = None, seed: int = 0
 ) -> FactorDataset:
@@ -212,6 +218,7 @@ def with_correlation(
     return dataset.take(rows.sort().values, correlation=[first, second], spread=float(spread), samples=count, seed=seed)
 
 
+@checked
 def manipulated(dataset: FactorDataset, change: Change) -> FactorDataset:
     r"""Adds a small change to every observation that depends on its factors.
 
@@ -262,6 +269,7 @@ def manipulated(dataset: FactorDataset, change: Change) -> FactorDataset:
     return result
 
 
+@checked
 def materialized(dataset: FactorDataset) -> FactorDataset:
     """Renders every observation once and stores them all, which trades memory for time.
 

@@ -4,11 +4,13 @@ import math
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
 
 
+@checked
 def circles(
     count: int = 6, points: int = 16, *, large_radius: float = 10.0, small_radius: float = 3.0
 ) -> FactorDataset:

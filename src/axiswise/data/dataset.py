@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 import torch
 
 from axiswise import numerics
+from axiswise._arguments import check_fields
 from axiswise.data.factors import FactorSpace, integral
 from axiswise.errors import AxiswiseError
 from axiswise.records._html import html_table
@@ -82,6 +83,7 @@ class FactorDataset:
     transition: Transition | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.tensors:
             raise AxiswiseError("A dataset needs at least one tensor to render from. Got none.")
         owned = (*self.tensors.values(), *(tensor for tensor in (self.levels, self.rows) if tensor is not None))
@@ -133,7 +135,7 @@ class FactorDataset:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What distinguishes this dataset from others, as JSON: its name, its arguments and its changes in order.
+        """What distinguishes this dataset from others, as JSON with its name, its arguments and its changes in order.
 
         Example:
             >>> from axiswise.data import synth_linear

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from axiswise._arguments import checked
 from axiswise.data.dataset import FactorDataset
 from axiswise.data.digits import ten_digits
 from axiswise.data.factors import Factor, FactorSpace
@@ -10,6 +11,7 @@ from axiswise.data.linear_gaussian import linear_gaussian
 from axiswise.errors import AxiswiseError
 
 
+@checked
 def digit_mixture(
     digits: Sequence[int] = tuple(range(10)), *, noise: float = 1.0, samples: int = 1000, seed: int = 0
 ) -> FactorDataset:

@@ -6,11 +6,13 @@ from io import BytesIO
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.shapes import Float, Tensor
 
 SIDE = 28
 
 
+@checked
 def ten_digits() -> Float[Tensor, "10 28 28"]:
     """Returns an image of each digit 0 … 9 in float64, from 0 for the background to 1 for full ink.
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from axiswise import numerics
+from axiswise._arguments import checked
 from axiswise.data._sources import Address, Source, WheelMember, fetch
 from axiswise.data.dataset import FactorDataset, Render
 from axiswise.data.factors import Factor, FactorSpace
@@ -45,6 +46,7 @@ PACKED = SIDE * SIDE // 8  # bytes of one image, eight pixels each
 CHUNK = 4096  # images converted at a time: 16 MB of bytes
 
 
+@checked
 def dsprites() -> FactorDataset:
     """The 737,280 binary 64×64 images of dSprites, the full grid of five factors.
 
@@ -71,6 +73,7 @@ def dsprites() -> FactorDataset:
     )
 
 
+@checked
 def color_dsprites(seed: int = 0) -> FactorDataset:
     r"""The images of dSprites, each in a random colour.
 
@@ -93,6 +96,7 @@ def color_dsprites(seed: int = 0) -> FactorDataset:
     return _variant("color_dsprites", coloured, seed)
 
 
+@checked
 def noisy_dsprites(seed: int = 0) -> FactorDataset:
     r"""The images of dSprites in white on a background of coloured noise, drawn for each image.
 

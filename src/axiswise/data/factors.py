@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import final, get_args
+from typing import final
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Int, Kind, Shaped, Tensor
 
@@ -33,10 +34,9 @@ class Factor:
     levels: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.name:
             raise AxiswiseError("A factor needs a name. Got ''.")
-        if self.kind not in get_args(Kind):
-            raise AxiswiseError(f"The kind of factor {self.name!r} must be one of {get_args(Kind)}. Got {self.kind!r}.")
         if self.kind == "discrete" and self.size is None:
             raise AxiswiseError(f"The discrete factor {self.name!r} needs a size, its number of levels. Got None.")
         if self.kind == "continuous" and self.size is not None:
@@ -77,6 +77,7 @@ class FactorSpace:
     grid: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
             raise AxiswiseError(f"Factors must have different names. Got {repeated} more than once.")

@@ -1,5 +1,6 @@
 """Fashion-MNIST: articles of clothing, in the form of MNIST."""
 
+from axiswise._arguments import checked
 from axiswise.data._idx import Part, labelled_images
 from axiswise.data._sources import Address, DebianMember, Source
 from axiswise.data.dataset import FactorDataset
@@ -7,6 +8,7 @@ from axiswise.data.dataset import FactorDataset
 DEBIAN = "dataset-fashion-mnist"
 
 
+@checked
 def fashion_mnist(part: str | None = None) -> FactorDataset:
     """The 70,000 greyscale 28×28 images of Fashion-MNIST, articles of clothing with their label.
 

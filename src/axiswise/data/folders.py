@@ -3,9 +3,11 @@
 import os
 from pathlib import Path
 
+from axiswise._arguments import checked
 from axiswise.records._files import expanded
 
 
+@checked
 def data_folder() -> Path:
     """Folder of the original files: ``$AXISWISE_DATA``, or ``axiswise/data`` in the user's cache.
 
@@ -16,6 +18,7 @@ def data_folder() -> Path:
     return _folder("AXISWISE_DATA", "data")
 
 
+@checked
 def cache_folder() -> Path:
     """Folder of files converted from the originals: ``$AXISWISE_CACHE``, or ``axiswise/prepared`` in the user's cache.
 

@@ -3,9 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import torch
 
+from axiswise._arguments import Between, checked
 from axiswise.data._images import convert, image_files
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
@@ -13,7 +15,8 @@ from axiswise.records._files import expanded
 from axiswise.shapes import Shaped, Tensor
 
 
-def image_folder(path: str | Path, size: int = 64, channels: int = 3) -> FactorDataset:
+@checked
+def image_folder(path: str | Path, size: Annotated[int, Between(1, 2**14)] = 64, channels: int = 3) -> FactorDataset:
     """Makes a dataset of every image below a folder, in the order of their names.
 
     Each is cropped to its central square and resized. The images are converted once, into a file of bytes in the cache

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data._mixing import mixed, mixing_matrix
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
@@ -12,6 +13,7 @@ from axiswise.shapes import Array, Float, Tensor
 OBSERVED, SOURCES = 128, 2  # N and k of Sikka et al., figure 1
 
 
+@checked
 def linear_gaussian(
     mixing: Sequence[Sequence[float]] | Array | None = None,
     noise: float = 1.0,

@@ -5,11 +5,13 @@ from functools import partial
 
 import numpy as np
 
+from axiswise._arguments import checked
 from axiswise.data._idx import SIDE, Part, labelled_images, packed_idx
 from axiswise.data._sources import Address, Source, WheelMember
 from axiswise.data.dataset import FactorDataset
 
 
+@checked
 def mnist(part: str | None = None) -> FactorDataset:
     """The 70,000 greyscale 28×28 images of MNIST, handwritten digits with their label.
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data._mixing import mixed, mixing_matrix
 from axiswise.data.dataset import FactorDataset
 from axiswise.data.digits import SIDE, ten_digits
@@ -14,6 +15,7 @@ from axiswise.shapes import Array, Float, Int, Tensor
 MIXING = ((2.73, 0.73), (0.73, 2.73))  # 2 I with 0.73 added to every entry
 
 
+@checked
 def moving_digit(
     mixing: Sequence[Sequence[float]] | Array = MIXING,
     noise: float = 1.0,

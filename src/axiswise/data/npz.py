@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from axiswise._arguments import checked
 from axiswise.data.arrays import arrays
 from axiswise.data.dataset import FactorDataset
 from axiswise.errors import AxiswiseError
@@ -14,6 +15,7 @@ from axiswise.records._numpy_files import Npz
 CHANNELS = (1, 3)
 
 
+@checked
 def npz(
     path: str | Path, images: str = "imgs", factors: str | None = None, names: Sequence[str] | None = None
 ) -> FactorDataset:

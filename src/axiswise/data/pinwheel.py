@@ -5,11 +5,13 @@ import math
 import torch
 
 from axiswise import numerics
+from axiswise._arguments import checked
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
 
 
+@checked
 def pinwheel(
     samples: int = 400,
     *,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data._shapes3d_scene import (
     ANGLES,
     GEOMETRIES,
@@ -54,6 +55,7 @@ COLOURS = np.array([colorsys.hsv_to_rgb(hue / HUES, 1.0, 1.0) for hue in range(H
 CHUNK = 4800  # images read at a time: 59 MB
 
 
+@checked
 def shapes3d() -> FactorDataset:
     """The 480,000 images of 3D Shapes, 64×64 in colour: the full grid of six factors.
 

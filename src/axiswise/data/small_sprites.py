@@ -4,12 +4,14 @@ import math
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Tensor
 
 
+@checked
 def small_sprites(
     levels: tuple[int, int, int] = (16, 16, 4),
     *,

@@ -5,15 +5,17 @@ import math
 import torch
 
 from axiswise import numerics
+from axiswise._arguments import checked
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Float, Positive, Tensor
 
 ANGLE = math.pi / 4
 AXIS = (1.0, -1.0, 1.0)
 
 
+@checked
 def synth_linear(ratio: float = 2.0, *, samples: int = 50_000, seed: int = 0) -> FactorDataset:
     r"""Embeds a uniform sample of the unit square linearly into three dimensions.
 
@@ -64,7 +66,8 @@ def unit_square(samples: int, seed: int) -> Float[Tensor, "samples 2"]:
     return numerics.uniform(seed, "square", 0, (samples, 2), dtype=torch.float64)
 
 
-def synth_linear_matrix(ratio: float) -> Float[Tensor, "3 2"]:
+@checked
+def synth_linear_matrix(ratio: Positive) -> Float[Tensor, "3 2"]:
     r"""Returns the matrix by which `synth_linear` embeds the square: stretch, embed, rotate, in float64.
 
     .. math:: x = M v, \qquad M = R\, \begin{pmatrix} \rho & 0 \\ 0 & 1 \\ 0 & 0 \end{pmatrix}

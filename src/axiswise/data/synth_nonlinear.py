@@ -3,6 +3,7 @@
 import torch
 
 from axiswise import numerics
+from axiswise._arguments import checked
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.data.synth_linear import unit_square
@@ -11,6 +12,7 @@ HIDDEN = 10
 OUTPUTS = 6
 
 
+@checked
 def synth_nonlinear(*, samples: int = 50_000, seed: int = 0) -> FactorDataset:
     r"""Embeds a uniform sample of the unit square into six dimensions by a random network.
 

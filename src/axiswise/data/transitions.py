@@ -8,6 +8,7 @@ from typing import Literal, final, get_args
 
 import torch
 
+from axiswise._arguments import check_fields, checked
 from axiswise.data.dataset import FactorDataset
 from axiswise.data.factors import FactorSpace
 from axiswise.errors import AxiswiseError
@@ -19,6 +20,7 @@ TransitionKind = Literal["laplace", "uniform"]
 RATES = (1.0, 10.0)  # range of a rate that is drawn
 
 
+@checked
 def transitions(
     dataset: FactorDataset,
     kind: TransitionKind = "laplace",
@@ -120,6 +122,7 @@ class LaplaceTransition:
     categorical: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.rate is not None and not (math.isfinite(self.rate) and self.rate > 0):
             raise AxiswiseError(
                 f"`rate` must be positive and finite, or None to draw it for each pair. Got {self.rate}."

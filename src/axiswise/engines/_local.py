@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset
 from axiswise.population import Failure, Precision, Progress
 from axiswise.population._cohort import cohorts
@@ -46,6 +47,7 @@ TRIES = 2  # processes that may die during a run before the run fails
 DATA = ".data"  # the lock of a worker that makes a dataset, so that files are fetched and converted once
 
 
+@checked
 def cores() -> int:
     """Processor cores that this process may use.
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Literal, get_args
 
+from axiswise._arguments import checked
 from axiswise.engines._cluster import connected, run_on_cluster
 from axiswise.engines._local import (
     Job,
@@ -30,6 +31,7 @@ from axiswise.studies._folder import open_study, train_and_measure
 Engine = Literal["local", "ray"]
 
 
+@checked
 def run_study(
     study: Study,
     scale: Scale,

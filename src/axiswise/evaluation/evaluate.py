@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset
 from axiswise.data.dataset import whole_identity
 from axiswise.errors import AxiswiseError, NotDefined
@@ -37,6 +38,7 @@ Measure = Callable[..., Any]
 
 
 @repeatable()
+@checked
 def evaluate(
     population: Population,
     dataset: FactorDataset,
@@ -163,6 +165,7 @@ def _check_home(population: Population, folder: Path) -> None:
             )
 
 
+@checked
 def each(measure: Measure) -> Measure:
     """A measure of whole populations from one written for a single model: it is called for each member in turn.
 
@@ -189,6 +192,7 @@ def each(measure: Measure) -> Measure:
     return looped
 
 
+@checked
 def name_of(measure: Measure) -> str:
     """What rows call a measure: its function's name, with the settings fixed by `functools.partial`.
 

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 
 from numpy import ndarray
 
+from axiswise._arguments import checked
+from axiswise.errors import NotDefined
 from axiswise.shapes import Float
 
 
+@checked
 def loss(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
     """The loss that was minimised, in nats.
 
@@ -15,18 +18,35 @@ def loss(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
         >>> loss({"loss": np.array([[9.0] * 10 + [1.0]])})
         array([1.])
     """
-    return _at_end(history["loss"])
+    return _at_end(history, "loss")
 
 
+@checked
 def reconstruction(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
-    """Its reconstruction term, −E log p(x | z)."""
-    return _at_end(history["reconstruction"])
+    """Its reconstruction term, −E log p(x | z).
+
+    Example:
+        >>> import numpy as np
+        >>> reconstruction({"reconstruction": np.array([[9.0] * 10 + [1.0]])})
+        array([1.])
+    """
+    return _at_end(history, "reconstruction")
 
 
+@checked
 def kl(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
-    """Its divergence KL(q(z | x) ‖ p(z)), before weighting."""
-    return _at_end(history["kl"])
+    """Its divergence KL(q(z | x) ‖ p(z)), before weighting.
+
+    Example:
+        >>> import numpy as np
+        >>> kl({"kl": np.array([[9.0] * 10 + [2.0]])})
+        array([2.])
+    """
+    return _at_end(history, "kl")
 
 
-def _at_end(term: Float[ndarray, "... t"]) -> Float[ndarray, "..."]:
+def _at_end(history: Mapping[str, ndarray], name: str) -> Float[ndarray, "..."]:
+    if name not in history or 0 in history[name].shape or not history[name].ndim:
+        raise NotDefined(f"`history` must have steps of {name!r}. Got {', '.join(map(str, history)) or 'nothing'}.")
+    term = history[name]
     return term[..., -max(1, term.shape[-1] // 10) :].mean(-1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise._columns import Columns, as_columns
 from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
@@ -20,6 +21,7 @@ from axiswise.shapes import Tensor, Values
 
 
 @repeatable()
+@checked
 def explain(
     encode: Callable[..., Any],
     decode: Callable[..., Any],

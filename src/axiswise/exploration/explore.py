@@ -1,5 +1,6 @@
 """`explore`: members of a population as a page shows them in which their decoders run."""
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,35 +10,42 @@ import numpy as np
 import torch
 from torch import nn
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset
 from axiswise.data.dataset import value_range
 from axiswise.distributions import Deterministic, StandardNormal
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation._quantities import Quantities
 from axiswise.exploration._choice import Choice, choose
-from axiswise.exploration._layers import Program, read_decoder
+from axiswise.exploration._decoder import Program, read_decoder
 from axiswise.geometry import traversal
 from axiswise.geometry.activity import active_latents
 from axiswise.numerics import normal, permutation, uniform
 from axiswise.population import Model, Population
 from axiswise.population._external import evaluating
-from axiswise.population._trained import in_one_row, settings_of
+from axiswise.population._trained import Trained, in_one_row, settings_of
 from axiswise.records import Exploration, ExploredMember, read_records, records_file, versions
-from axiswise.records._exploration import NOT_CHOSEN
+from axiswise.records._exploration import NOT_CHOSEN, STRIP_GAP
 from axiswise.scores import match_latents
 from axiswise.shapes import Tensor
 
+UNSEEN = 2  # the observation that a page is checked by: the first that decoders are not traced with
 STARTS = 12  # observations that one can start from
 BINS = 48  # of the prior's histogram
 PRIOR_SAMPLES = 20_000
+PRIOR_TAIL = 40  # samples beyond either end of a slider
 STRIP_LATENTS, STRIP_VALUES = 5, torch.linspace(-2.0, 2.0, 7)
 THUMBNAIL = 32  # largest side of an image of a strip
-PAGE_BYTES = 150_000  # of a page besides its members: scripts, style, text
-MATCH_BYTES = 16  # of a latent and its counterpart in one other member
+# What a page takes at most, in bytes; `axiswise.report.explorer` refuses to write more than was asked for.
+PAGE_BYTES = 150_000  # besides its members: scripts, style, text
+MEMBER_BYTES = 2_000.0  # of a member besides its arrays: settings, scores, reason
+NUMBER_BYTES = 14  # of a number as text, such as −1.23457e−05
+MATCH_BYTES = 20  # of a latent and its counterpart in one other member
 ENCODED = 4 / 3  # base64
 STORED_IN_ROWS = ("member", "status", "training_seconds")
 
 
+@checked
 def explore(
     population: Population,
     dataset: FactorDataset,
@@ -54,9 +62,9 @@ def explore(
 
     Five members run in the page, unless others are named: those with the highest, the median and the lowest value of
     the first measure, and two of other seeds. Their decoders become lists of layers with weights in 16 bits. Dense
-    layers, convolutions, norms, activations, resampling and reshaping are known, in modules or in forward functions
-    that chain them. Decoders of anything else, and members that would make the page too large, are shown by a still
-    traversal, with the reason.
+    layers, convolutions, norms, activations, softmax, resampling, repetition, concatenation and reshaping are known, in
+    modules or in forward functions that chain them. Decoders of anything else, and members that would make the page
+    too large, are shown by a still traversal, with the reason.
 
     Every two members that run are matched latent by latent, by the correlation of their codes
     (:func:`axiswise.scores.match_latents`), so that one slider moves the corresponding latents of all.
@@ -88,29 +96,47 @@ def explore(
         raise AxiswiseError(f"`points` must be at least 3. Got {points}.")
     if not megabytes > 0:
         raise AxiswiseError(f"`megabytes` must be positive. Got {megabytes}.")
-    if wrong := [place for place in members or () if not 0 <= place < len(population)]:
+    if len(dataset) < 3:
+        raise AxiswiseError(f"A dataset of at least 3 observations is needed, to match latents by. Got {len(dataset)}.")
+    if wrong := [place for place in (() if members is None else members) if not 0 <= place < len(population)]:
         raise AxiswiseError(f"`members` must be positions from 0 to {len(population) - 1}. Got {wrong[0]}.")
     index = permutation(seed, "explore", len(dataset))[:points].to(dataset.device)
     shown = dataset.x(index[:STARTS])
-    values = scores if scores is not None else recorded_scores(population.folder)
+    values = _finite(scores) if scores is not None else recorded_scores(population.folder)
     settings = _settings(population)
-    left = megabytes * 1e6 - PAGE_BYTES - shown.numel() * ENCODED
+    plane = _plane(dataset, index)
+    numbers = shown.numel() + sum(array.size for array in plane.values())
+    left = megabytes * 1e6 - PAGE_BYTES - (numbers * NUMBER_BYTES if plane else numbers * ENCODED)
     running: list[ExploredMember] = []
     still: list[ExploredMember] = []
     for choice in choose([trained.member for trained in population.trained], values, members):
-        member, left = _member(population, dataset, index, choice, left, megabytes)
+        latents = [member.arrays["codes"].shape[1] for member in running]
+        member, cost = _member(population.trained[choice.position], dataset, index, choice, latents, left)
         own = member._replace(settings=settings[choice.position], scores=values.get(member.address, {}))
         (running if own.layers else still).append(own)
-        if own.layers:
-            left -= MATCH_BYTES * own.arrays["codes"].shape[1] * (2 * len(running) - 1)
+        left -= cost
     return Exploration(
         title=title or f"Explore {dataset.name}",
         summary=summary,
         shape=tuple(dataset.shape),
         members=(*_matched(running), *still),
-        arrays={"x": _numpy(shown), "range": np.array(value_range(dataset)), **_plane(dataset, index)},
-        about={"dataset": dataset.name, "points": len(index), "members": len(population), "versions": versions()},
+        arrays={"x": _numpy(shown), "range": np.array(value_range(dataset)), **plane},
+        about={
+            "dataset": dataset.name,
+            "points": len(index),
+            "members": len(population),
+            "steps": sorted({trained.member.steps for trained in population.trained if not trained.external}),
+            "megabytes": float(megabytes),
+            "versions": versions(),
+        },
     )
+
+
+def _finite(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Scores of members, without those that are not finite."""
+    return {
+        key: {name: float(value) for name, value in own.items() if math.isfinite(value)} for key, own in scores.items()
+    }
 
 
 def recorded_scores(folder: Path | None) -> dict[str, dict[str, float]]:
@@ -133,22 +159,31 @@ def _settings(population: Population) -> list[dict[str, Any]]:
 
 
 def _member(
-    population: Population,
-    dataset: FactorDataset,
-    index: Tensor,
-    choice: Choice,
-    left: float,
-    megabytes: float | int,
+    trained: Trained, dataset: FactorDataset, index: Tensor, choice: Choice, latents: list[int], left: float
 ) -> tuple[ExploredMember, float]:
-    """A member with what a page can show of it, and how many bytes are left for others."""
-    trained = population.trained[choice.position]
+    """A member with what a page can show of it, and at most how many bytes that takes.
+
+    Arguments:
+        trained: The member.
+        dataset: The observations.
+        index: Those that are encoded.
+        choice: Whether it is to run.
+        latents: How many latents each of those has that run already.
+        left: How many bytes there are.
+    """
     nothing = ExploredMember(trained.member.address, {}, {}, choice.role, (), "", {})
     if trained.diverged:
-        return nothing._replace(reason=f"it {trained.status}"), left
+        return nothing._replace(reason=f"it {trained.status}"), MEMBER_BYTES
     (group,) = Population([trained]).groups
     if not group.decodes:
-        return nothing._replace(reason="it has no decoder"), left
+        return nothing._replace(reason="it has no decoder"), MEMBER_BYTES
+    if not trained.external and tuple(trained.member.model.shape) != tuple(dataset.shape):
+        taken = tuple(trained.member.model.shape)
+        return nothing._replace(reason=f"it takes observations of shape {taken}, not {dataset.shape}"), MEMBER_BYTES
     quantities = Quantities(group, dataset, index)
+    decoded = quantities["decode"](quantities["codes"][:, :1])[0, 0]
+    if decoded.numel() != math.prod(dataset.shape):
+        return nothing._replace(reason=f"it decodes shape {tuple(decoded.shape)}, not {dataset.shape}"), MEMBER_BYTES
     reason = NOT_CHOSEN
     if choice.runs:
         try:
@@ -157,17 +192,40 @@ def _member(
             reason = str(refusal)
         else:
             arrays = {"weights": program.weights, **_latents(quantities)}
-            cost = sum(array.nbytes for array in arrays.values()) * ENCODED
+            if not all(np.isfinite(array).all() for array in arrays.values()):
+                return nothing._replace(reason="what it encodes or decodes is not finite"), MEMBER_BYTES
+            cost = page_bytes(arrays, program.layers, latents)
             if cost <= left:
-                return nothing._replace(layers=program.layers, arrays=arrays), left - cost
-            reason = f"with its {cost / 1e6:.1f} MB the page would have more than {megabytes:g} MB"
-    if len(dataset.shape) != 3:
-        return nothing._replace(reason=reason), left
-    arrays = _strip(quantities)
-    cost = sum(array.nbytes for array in arrays.values()) * ENCODED
+                return nothing._replace(layers=program.layers, arrays=arrays), cost
+            reason = f"it takes {cost / 1e6:.2g} MB, and {max(left, 0.0) / 1e6:.2g} MB are left: allow more megabytes"
+    arrays = _strip(quantities) if len(dataset.shape) == 3 else {}
+    cost = page_bytes(arrays)
     if cost > left:
-        return nothing._replace(reason=reason), left
-    return nothing._replace(reason=reason, arrays=arrays), left - cost
+        arrays, cost = {}, 0.0 if reason == NOT_CHOSEN else MEMBER_BYTES
+    return nothing._replace(reason=reason, arrays=arrays), cost
+
+
+def page_bytes(
+    arrays: Mapping[str, np.ndarray], layers: Sequence[Mapping[str, Any]] = (), latents: Sequence[int] = ()
+) -> float:
+    """What a member takes in a page at most: many numbers in base64, few as text, images as PNG.
+
+    Arguments:
+        arrays: What is known of it.
+        layers: Its decoder, if it runs.
+        latents: How many latents each of those has that run already; they and it are matched.
+
+    Example:
+        >>> page_bytes({"codes": np.zeros((30, 2), np.float32)}, ({"kind": "first"},), latents=[2]) - MEMBER_BYTES
+        459.0
+    """
+    encoded = sum(arrays[name].nbytes for name in ("weights", "codes", "decoded") if name in arrays)
+    text = sum(arrays[name].size for name in ("active", "kl", "prior", "low", "high", "centre") if name in arrays)
+    images = 1.01 * np.pad(arrays["strip"], [(0, 0)] * 3 + [(0, STRIP_GAP)] * 2).size if "strip" in arrays else 0.0
+    own = arrays["codes"].shape[1] if layers else 0
+    matches = own * (len(latents) + 1) + sum(latents)
+    plain = len(json.dumps(layers)) + NUMBER_BYTES * text + MATCH_BYTES * matches
+    return MEMBER_BYTES + plain + ENCODED * (encoded + images)
 
 
 def _program(model: Model, codes: Tensor) -> Program:
@@ -178,7 +236,7 @@ def _program(model: Model, codes: Tensor) -> Program:
         decoder = _Method(owner, decoder.__name__)
     if not isinstance(decoder, nn.Module):
         raise NotDefined("its decoder is a function, not a module")
-    some = codes[:2]
+    some = codes[:UNSEEN]
     if not model.trained.external:
         return read_decoder(decoder, some, model.likelihood)
     reader: Any = model.member.model.network
@@ -205,7 +263,7 @@ def _latents(quantities: Quantities) -> dict[str, np.ndarray]:
     found = {
         "codes": codes[0],
         "active": active_latents(variance, codes.shape)[0],
-        "decoded": quantities["decode"](codes[:, :1])[0, 0].flatten(),
+        "decoded": quantities["decode"](codes[:, UNSEEN : UNSEEN + 1])[0, 0].flatten(),
     }
     low, high = codes[0].amin(0), codes[0].amax(0)
     if isinstance(quantities.group.model.posterior, Deterministic):
@@ -214,14 +272,16 @@ def _latents(quantities: Quantities) -> dict[str, np.ndarray]:
     else:
         found["kl"] = quantities["kl"][0].mean(0)
         samples, centre = _prior_samples(quantities, codes.shape[-1])
-        low, high = torch.minimum(low, samples.quantile(0.002, 0)), torch.maximum(high, samples.quantile(0.998, 0))
+        ends = samples.sort(0).values[[PRIOR_TAIL, -1 - PRIOR_TAIL]]
+        low, high = torch.minimum(low, ends[0]), torch.maximum(high, ends[1])
         bins = [
             torch.histc(column, BINS, ends[0].item(), ends[1].item()) / len(samples)
             for column, ends in zip(samples.T, torch.stack([low, high], -1), strict=True)
         ]
         found["prior"] = torch.stack(bins)
         found["symmetric"] = torch.tensor([isinstance(quantities.group.model.prior, StandardNormal)])  # under rotations
-    found |= {"low": low, "high": high, "centre": centre}
+    still = (low == high).to(low)  # a code that never changes has a slider all the same
+    found |= {"low": low - still, "high": high + still, "centre": centre}
     return {
         name: _numpy(tensor) if tensor.is_floating_point() else tensor.cpu().numpy() for name, tensor in found.items()
     }
@@ -244,6 +304,7 @@ def _strip(quantities: Quantities) -> dict[str, np.ndarray]:
     chosen = variance[0].mean(0).argsort(stable=True)[:STRIP_LATENTS]
     units = codes.std(1)
     images = traversal(quantities["decode"], codes[:, 0], STRIP_VALUES.to(codes), units=units)[0, chosen]
+    images = images.reshape(*images.shape[:2], *quantities.dataset.shape)  # decoders of others may return them flat
     factor = max(1, math.ceil(max(images.shape[-2:]) / THUMBNAIL))
     flat = nn.functional.avg_pool2d(images.flatten(0, 1), factor) if factor > 1 else images.flatten(0, 1)
     low, high = value_range(quantities.dataset)

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Shaped, Tensor
+from axiswise.shapes import Finite, Shaped, Tensor
 
 ACTIVE_BELOW = 0.8  # mean posterior variance
 
 
+@checked
 def active_latents(
-    variance: Float[Tensor, "... n z"] | None,
+    variance: Finite[Tensor, "... n z"] | None,
     shape: Sequence[int],
     *,
     active_below: float = ACTIVE_BELOW,

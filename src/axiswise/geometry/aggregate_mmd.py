@@ -2,19 +2,21 @@ r"""Maximum mean discrepancy between the aggregate of all encodings and the prio
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Prior
 from axiswise.distributions.estimators import MMD
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal, uniform
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 KERNEL = MMD()
 SEED = 0  # of the prior's draws, the same for every member and every call
 
 
+@checked
 def aggregate_mmd(
-    samples: Float[Tensor, "... n z"], prior: Prior, *, kernel: MMD = KERNEL, points: int = 1000
-) -> Float[Tensor, "..."]:
+    samples: Finite[Tensor, "... n z"], prior: Prior, *, kernel: MMD = KERNEL, points: int = 1000
+) -> Finite[Tensor, "..."]:
     r"""Estimates the squared maximum mean discrepancy between encodings and prior.
 
     .. math:: \mathrm{MMD}^2 = \mathbb E\, k(z, \tilde z) + \mathbb E\, k(z', \tilde z') - 2\, \mathbb E\, k(z, z'),

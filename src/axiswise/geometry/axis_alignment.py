@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
 from axiswise.numerics import assignment
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 
 class AxisAlignment(NamedTuple):
@@ -23,11 +24,12 @@ class AxisAlignment(NamedTuple):
     """How many latents are active."""
 
 
+@checked
 def axis_alignment(
-    jacobians: Float[Tensor, "... n x z"] | None = None,
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"] | None = None,
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
-    gram: Float[Tensor, "... n z z"] | None = None,
+    gram: Finite[Tensor, "... n z z"] | None = None,
     active_below: float = ACTIVE_BELOW,
 ) -> AxisAlignment:
     r"""Measures, for each latent, the angle between its axis and the singular direction that it is paired with.

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 
 class ColumnCoherence(NamedTuple):
@@ -22,11 +23,12 @@ class ColumnCoherence(NamedTuple):
     """How many latents it was taken over."""
 
 
+@checked
 def column_coherence(
-    jacobians: Float[Tensor, "... n x z"] | None = None,
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"] | None = None,
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
-    gram: Float[Tensor, "... n z z"] | None = None,
+    gram: Finite[Tensor, "... n z z"] | None = None,
     active_below: float = ACTIVE_BELOW,
 ) -> ColumnCoherence:
     r"""Measures how far the columns of the decoder's Jacobians are from orthogonal, by the products of pairs.

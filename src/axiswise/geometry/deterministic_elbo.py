@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, cast, get_args
 import torch
 from torch.func import jvp, vmap
 
+from axiswise._arguments import checked
 from axiswise.distributions import (
     Anisotropic,
     Bernoulli,
@@ -21,7 +22,7 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry._likelihood_terms import decoded, log_density_of, parts
 from axiswise.geometry.elbo import elbo
 from axiswise.geometry.jacobian import differentiable
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Draws, Finite, Float, Tensor
 
 Curvature = Literal["gauss-newton", "full"]
 
@@ -29,7 +30,7 @@ Curvature = Literal["gauss-newton", "full"]
 class DeterministicElbo(NamedTuple):
     """The deterministic ELBO and its distance from the sampled one, means over the observations, in nats."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """The deterministic ELBO."""
     gap: Float[Tensor, "..."]
     """Deterministic minus sampled: what the expansion, and Gauss–Newton where it is used, leave out."""
@@ -43,15 +44,16 @@ class DeterministicElbo(NamedTuple):
     """The divergence from the prior."""
 
 
+@checked
 def deterministic_elbo(
-    x: Float[Tensor, "n ..."],
+    x: Finite[Tensor, "n ..."],
     posterior: Parameters,
     decode_raw: Callable[[Tensor], Tensor],
     likelihood: Likelihood,
     prior: Prior,
     *,
     hessian: Curvature = "gauss-newton",
-    draws: int = 10,
+    draws: Draws = 10,
     points: int | None = 1000,
 ) -> DeterministicElbo:
     r"""Computes the ELBO with the expectation over z replaced by a second-order expansion at the posterior mean.

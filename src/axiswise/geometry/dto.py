@@ -1,16 +1,17 @@
 r"""Distance to orthogonality: how far is a decoder from having orthogonal columns?"""
 
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 
+from axiswise._arguments import Between, checked
 from axiswise.errors import AxiswiseError
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
 from axiswise.geometry.singular_spectrum import smallest_gap
 from axiswise.numerics import assignment, normal
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 
 class DtO(NamedTuple):
@@ -35,11 +36,12 @@ class HaarChance(NamedTuple):
     """Standard error of the mean, from the number of draws."""
 
 
+@checked
 def dto(
-    jacobians: Float[Tensor, "... n x z"] | None = None,
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"] | None = None,
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
-    gram: Float[Tensor, "... n z z"] | None = None,
+    gram: Finite[Tensor, "... n z z"] | None = None,
     active_below: float = ACTIVE_BELOW,
     latents: Literal["active", "all"] = "active",
 ) -> DtO:
@@ -95,8 +97,9 @@ def dto(
     return DtO(distance, active.sum(-1), gap)
 
 
+@checked
 @cache
-def haar_chance(latents: int, *, samples: int = 20_000, seed: int = 0) -> HaarChance:
+def haar_chance(latents: Annotated[int, Between(1, 1000)], *, samples: int = 20_000, seed: int = 0) -> HaarChance:
     r"""Estimates the distance to orthogonality at chance, where the right singular vectors are a random rotation.
 
     .. math:: \mathbb E_{V \sim \mathrm{Haar}} \sqrt{2 d - 2 \max_\pi \textstyle\sum_j |V_{j\pi(j)}|}

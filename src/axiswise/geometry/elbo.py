@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry._likelihood_terms import decoded, log_density_of, parts
 from axiswise.numerics import normal
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Draws, Finite, Float, Tensor
 
 SEED = 0  # of the noise, the same for every member and every call
 
@@ -18,7 +19,7 @@ SEED = 0  # of the noise, the same for every member and every call
 class Elbo(NamedTuple):
     """The evidence lower bound and its two terms, means over the observations, in nats."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """E log p(x | z) − KL."""
     reconstruction: Float[Tensor, "..."]
     """E log p(x | z)."""
@@ -31,7 +32,7 @@ class Elbo(NamedTuple):
 class LogLikelihood(NamedTuple):
     """The log-likelihood by importance sampling, and how far to trust it, means over the observations."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """Log p(x) in nats, from below."""
     error: Float[Tensor, "..."]
     """Standard error as a mean over observations."""
@@ -42,7 +43,7 @@ class LogLikelihood(NamedTuple):
 class ModelInferenceError(NamedTuple):
     """How far the encoder is from the posterior of its own decoder, in nats."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """Log p(x) − ELBO, from below."""
     log_likelihood: Float[Tensor, "..."]
     """Log p(x)."""
@@ -50,14 +51,15 @@ class ModelInferenceError(NamedTuple):
     """The bound."""
 
 
+@checked
 def elbo(
-    x: Float[Tensor, "n ..."],
+    x: Finite[Tensor, "n ..."],
     posterior: Parameters,
     decode_raw: Callable[[Tensor], Tensor],
     likelihood: Likelihood,
     prior: Prior,
     *,
-    draws: int = 10,
+    draws: Draws = 10,
     points: int | None = 1000,
 ) -> Elbo:
     r"""Estimates the evidence lower bound of observations, held out or not.
@@ -88,7 +90,7 @@ def elbo(
         >>> elbo(torch.zeros(1, 1), q, lambda z: 0.0 * z, Gaussian(), StandardNormal()).score
         tensor(-0.9189, dtype=torch.float64)
     """
-    _check(posterior, draws)
+    _check(x, posterior)
     reconstructions, divergences = [], []
     for first, (rows, own) in _enumerated(x, posterior, points):
         inside, kl = torch.zeros(own.mean.shape[:-1]).to(own.mean).double(), 0.0
@@ -103,14 +105,15 @@ def elbo(
     return Elbo(bound.mean(-1), reconstruction.mean(-1), kl.mean(-1), _error(bound))
 
 
+@checked
 def log_likelihood(
-    x: Float[Tensor, "n ..."],
+    x: Finite[Tensor, "n ..."],
     posterior: Parameters,
     decode_raw: Callable[[Tensor], Tensor],
     likelihood: Likelihood,
     prior: Prior,
     *,
-    draws: int = 100,
+    draws: Draws = 100,
     points: int | None = 1000,
 ) -> LogLikelihood:
     r"""Estimates the log-likelihood of observations under the decoder, the encoder being the proposal.
@@ -140,7 +143,7 @@ def log_likelihood(
         >>> round(found.score.item(), 4), round(found.effective.item(), 4)
         (-2.2655, 5.0)
     """
-    _check(posterior, draws)
+    _check(x, posterior)
     weights = torch.cat(
         [
             _log_weights(rows, own, decode_raw, likelihood, prior, draws, first)
@@ -151,14 +154,15 @@ def log_likelihood(
     return _from_weights(weights)
 
 
+@checked
 def mie(
-    x: Float[Tensor, "n ..."],
+    x: Finite[Tensor, "n ..."],
     posterior: Parameters,
     decode_raw: Callable[[Tensor], Tensor],
     likelihood: Likelihood,
     prior: Prior,
     *,
-    draws: int = 100,
+    draws: Draws = 100,
     points: int | None = 1000,
 ) -> ModelInferenceError:
     r"""Estimates the model inference error: how far the encoder is from the posterior of its own decoder.
@@ -188,7 +192,7 @@ def mie(
         >>> abs(round(found.score.item(), 4))
         0.0
     """
-    _check(posterior, draws)
+    _check(x, posterior)
     weights = [
         _log_weights(rows, own, decode_raw, likelihood, prior, draws, first)
         for first, (rows, own) in _enumerated(x, posterior, points)
@@ -243,11 +247,14 @@ def _error(values: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
     return values.std(-1, correction=0) / max(1, values.shape[-1] - 1) ** 0.5
 
 
-def _check(posterior: Parameters, draws: int) -> None:
-    if draws < 1:
-        raise AxiswiseError(f"`draws` must be at least 1. Got {draws}.")
+def _check(x: Float[Tensor, "n ..."], posterior: Parameters) -> None:
     if isinstance(posterior, DeterministicParameters):
         raise NotDefined(
             "A bound of the likelihood needs a posterior with a density. Got a deterministic code, whose divergence "
             "from any prior is infinite."
+        )
+    if posterior.mean.ndim < 2 or posterior.mean.shape[-2] != len(x):
+        raise AxiswiseError(
+            f"`posterior` must be of the {len(x)} observations of `x`, with axes (…, n, z). "
+            f"Got shape {tuple(posterior.mean.shape)}."
         )

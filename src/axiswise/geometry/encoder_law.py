@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import Anisotropic, Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.column_coherence import off_diagonal_share
 from axiswise.geometry.gram import exactly_one
 from axiswise.geometry.hessian import fisher_information
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 class EncoderLaw(NamedTuple):
@@ -24,14 +25,15 @@ class EncoderLaw(NamedTuple):
     """Share of DᵀA²D off its diagonal, mean over the samples: 0 if columns are orthogonal; NaN if there is none."""
 
 
+@checked
 def encoder_law(
-    variance: Float[Tensor, "... n z"],
+    variance: Finite[Tensor, "... n z"],
     likelihood: Likelihood,
-    beta: float | int | Float[Tensor, "..."],
+    beta: float | int | Finite[Tensor, "..."],
     *,
-    jacobians: Float[Tensor, "... n x z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"] | None = None,
     decode: Callable[[Tensor], Tensor] | None = None,
-    codes: Float[Tensor, "... n z"] | None = None,
+    codes: Finite[Tensor, "... n z"] | None = None,
     information: Float[Tensor, "... n z z"] | None = None,
     prior: Prior = StandardNormal(),
 ) -> EncoderLaw:
@@ -82,9 +84,10 @@ def encoder_law(
     return EncoderLaw(deviation.abs().mean((-2, -1)), deviation.mean(-2), off_diagonal_share(information))
 
 
+@checked
 def optimal_variance(
     information: Float[Tensor, "... n z z"],
-    beta: float | int | Float[Tensor, "..."],
+    beta: float | int | Finite[Tensor, "..."],
     *,
     prior: Prior = StandardNormal(),
 ) -> Float[Tensor, "... n z"]:

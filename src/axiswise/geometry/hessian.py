@@ -7,11 +7,12 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch.func import jvp, vmap
 
+from axiswise._arguments import checked
 from axiswise.distributions import Bernoulli, Gaussian, LearnedGaussian, Likelihood
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.gram import SAMPLES_AT_A_TIME, as_gram
 from axiswise.geometry.jacobian import ByProducts, differentiable, jacobian, passes
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 Parametrisation = Literal["natural", "mean"]
 
@@ -30,7 +31,7 @@ class Hessian(NamedTuple):
 class ResidualShare(NamedTuple):
     """How much of the Hessian the Gauss–Newton form leaves out."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """Share of the residual term: 0 where it vanishes, 1 where there is nothing else."""
     gauss_newton: Float[Tensor, "..."]
     """Mean Frobenius norm of the Gauss–Newton term."""
@@ -47,9 +48,10 @@ class Metrics(NamedTuple):
     """Jᵀ Var[x | z]⁻¹ J, in nats: see :func:`fisher_information`."""
 
 
+@checked
 def metrics(
     decode: Callable[[Tensor], Tensor],
-    z: Float[Tensor, "... n z"],
+    z: Finite[Tensor, "... n z"],
     likelihood: Likelihood,
     *,
     chunk: int | None = None,
@@ -84,8 +86,9 @@ def metrics(
     return Metrics(*(torch.cat(column, -3) for column in zip(*parts, strict=True)))
 
 
+@checked
 def fisher_information(
-    jacobians: Float[Tensor, "... n x z"], likelihood: Likelihood, mean: Float[Tensor, "..."] | None = None
+    jacobians: Finite[Tensor, "... n x z"], likelihood: Likelihood, mean: Finite[Tensor, "..."] | None = None
 ) -> Float[Tensor, "... n z z"]:
     r"""Computes what an observation tells about the latents, to first order of the decoder.
 
@@ -135,10 +138,11 @@ def fisher_information(
     return torch.cat(products).reshape(*points, latents, latents)
 
 
+@checked
 def hessian(
     decode: Callable[[Tensor], Tensor],
-    codes: Float[Tensor, "... n z"],
-    x: Float[Tensor, "n ..."],
+    codes: Finite[Tensor, "... n z"],
+    x: Finite[Tensor, "n ..."],
     likelihood: Likelihood,
     *,
     parametrisation: Parametrisation = "mean",
@@ -204,10 +208,11 @@ def hessian(
     return Hessian(-_information(jacobians.double(), variance), residual)
 
 
+@checked
 def residual_share(
     decode: Callable[[Tensor], Tensor],
-    codes: Float[Tensor, "... n z"],
-    x: Float[Tensor, "n ..."],
+    codes: Finite[Tensor, "... n z"],
+    x: Finite[Tensor, "n ..."],
     likelihood: Likelihood,
     *,
     points: int = 100,
@@ -242,12 +247,17 @@ def residual_share(
     return ResidualShare(torch.where(whole == 0.0, 0.0, residual / whole), gauss_newton, residual)
 
 
+@checked
 def second_derivatives(
-    decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"], weights: Float[Tensor, "..."]
+    decode: Callable[[Tensor], Tensor], z: Finite[Tensor, "... n z"], weights: Finite[Tensor, "..."]
 ) -> Float[Tensor, "... n z z"]:
     r"""Sums the second derivatives of a decoder's outputs, weighted, at each point.
 
     .. math:: S_{kj}(\mathbf z) = \sum_i w_{ij} \frac{\partial^2 \mathrm{Dec}_i(\mathbf z)}{\partial z_k \partial z_j}
+
+    References:
+        Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, the terms of eq 6
+        that a linear decoder does not have.
 
     Arguments:
         decode: Maps points (…, n, z) to outputs ``(…, n, *shape)``, for any n; rows must not depend on each other.
@@ -261,6 +271,16 @@ def second_derivatives(
     """
     z = z.detach()
     weights = weights.double()
+    if weights.shape[: z.ndim - 1] != z.shape[:-1] or weights.ndim not in (z.ndim, z.ndim + 1):
+        raise AxiswiseError(
+            f"`weights` must have axes (…, n, x), or (…, n, x, z), of the points of `z`, {tuple(z.shape)}. "
+            f"Got shape {tuple(weights.shape)}."
+        )
+    pixels = decode(z[..., :1, :]).numel() // max(1, math.prod(z.shape[:-2]))
+    if weights.shape[z.ndim - 1] != pixels:
+        raise AxiswiseError(
+            f"`weights` must have the {pixels} pixels that `decode` gives. Got {weights.shape[z.ndim - 1]}."
+        )
     weights = weights if weights.ndim > z.ndim else weights[..., None].expand(*weights.shape, z.shape[-1])
     row = math.prod(z.shape[:-2]) * math.prod(weights.shape[-2:]) * 8
     chunk = max(1, PASS_BYTES // row)

@@ -4,17 +4,18 @@ from typing import NamedTuple, cast
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Parameters
 from axiswise.distributions.estimators import minibatch_log_weights, total_correlation
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry._likelihood_terms import part_of
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 class Independence(NamedTuple):
     """How far the latents are from independent over the whole set."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """Total correlation of the aggregate posterior, in nats: 0 if latents are independent."""
     gaussian: Float[Tensor, "..."]
     """That of the Gaussian with the samples' covariance: what straight-line relations alone make of it."""
@@ -22,7 +23,8 @@ class Independence(NamedTuple):
     """Correlations of the samples; 0 with latents that do not vary."""
 
 
-def independence(posterior: Parameters, samples: Float[Tensor, "... n z"], *, points: int = 1000) -> Independence:
+@checked
+def independence(posterior: Parameters, samples: Finite[Tensor, "... n z"], *, points: int = 1000) -> Independence:
     r"""Estimates the total correlation of the aggregate posterior, which is 0 if and only if latents are independent.
 
     .. math:: \mathrm{TC} = \mathrm{KL}\Big( q(z) \,\Big\|\, \prod_j q(z_j) \Big), \qquad

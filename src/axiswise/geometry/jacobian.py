@@ -11,11 +11,12 @@ from torch.func import jvp, vjp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import _convolution as convolution
 from axiswise.numerics._memory import keep_freed_memory
 from axiswise.numerics._norms import WrittenOutNorms
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 Mode = Literal["forward", "reverse"]
 
@@ -34,9 +35,10 @@ class Pass(NamedTuple):
     """Their derivatives by the latents."""
 
 
+@checked
 def jacobian(
     decode: Callable[[Tensor], Tensor],
-    z: Float[Tensor, "... n z"],
+    z: Finite[Tensor, "... n z"],
     *,
     chunk: int | None = None,
     mode: Mode | None = None,
@@ -114,7 +116,7 @@ def passes(
             "it without torch.no_grad."
         )
     keep_freed_memory()
-    chunk = chunk or points_at_once(z, outputs)
+    chunk = int(chunk or points_at_once(z, outputs))
     reverse = outputs < z.shape[-1] and records if mode is None else mode == "reverse"
     derive = _reverse if reverse else _forward
     for points in z.split(chunk, dim=-2):

@@ -2,8 +2,9 @@ r"""The order of the latents: which of them hold the most, as principal componen
 
 from typing import NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 
 class LatentOrder(NamedTuple):
@@ -15,7 +16,8 @@ class LatentOrder(NamedTuple):
     """Their mean posterior variances, ascending."""
 
 
-def latent_order(variance: Float[Tensor, "... n z"]) -> LatentOrder:
+@checked
+def latent_order(variance: Finite[Tensor, "... n z"]) -> LatentOrder:
     r"""Ranks latents by their mean posterior variance: what is encoded most precisely comes first.
 
     .. math:: k^{(j)} = \arg\min_{l \notin \{k^{(0)}, \dots, k^{(j-1)}\}} \frac1n \sum_n \sigma_l^2(x_n), \qquad

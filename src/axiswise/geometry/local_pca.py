@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.jacobian import jacobian
 from axiswise.numerics import assignment
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 
 class LocalPCA(NamedTuple):
@@ -27,11 +28,12 @@ class LocalPCA(NamedTuple):
     """How many latents are active."""
 
 
+@checked
 def local_pca(
-    x: Float[Tensor, "n ..."],
-    codes: Float[Tensor, "... n z"],
+    x: Finite[Tensor, "n ..."],
+    codes: Finite[Tensor, "... n z"],
     decode: Callable[[Tensor], Tensor],
-    variance: Float[Tensor, "... n z"] | None = None,
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
     neighbours: int = 50,
     points: int = 100,

@@ -6,10 +6,11 @@ from typing import NamedTuple, cast
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import Parameters, Prior
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import normal, uniform
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 PAIRS_AT_ONCE = 1 << 22  # numbers in one block of densities, of all latents: 16 MB in float32
 SEED = 0  # of the prior's draws, the same for every member and every call
@@ -18,7 +19,7 @@ SEED = 0  # of the prior's draws, the same for every member and every call
 class Overlap(NamedTuple):
     """The overlap of encodings, and how far their aggregate is from the prior, both ways; all in nats."""
 
-    information: Float[Tensor, "..."]
+    information: Finite[Tensor, "..."]
     """I(x; z): 0 where all encodings are the same, log n where those of n observations keep apart."""
     inclusive: Float[Tensor, "..."]
     """KL(p ‖ q): large where the prior has mass that no encoding covers."""
@@ -26,7 +27,8 @@ class Overlap(NamedTuple):
     """KL(q ‖ p): large where there are encodings that the prior does not cover."""
 
 
-def overlap(posterior: Parameters, samples: Float[Tensor, "... n z"], prior: Prior) -> Overlap:
+@checked
+def overlap(posterior: Parameters, samples: Finite[Tensor, "... n z"], prior: Prior) -> Overlap:
     r"""Estimates how well a latent identifies the observation it encodes, and how far encodings are from the prior.
 
     With the aggregate :math:`q(z) = \frac1n \sum_i q(z | x_i)` of all n observations given,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.geometry.activity import ACTIVE_BELOW
@@ -51,6 +52,7 @@ class Regime(NamedTuple):
     """What each latent is: 1 active, 0 passive, −1 mixed."""
 
 
+@checked
 def polarization(
     history: Mapping[str, Num[Array, "..."]], *, active_below: float = ACTIVE_BELOW, tolerance: float = 0.03
 ) -> Polarization:
@@ -94,6 +96,7 @@ def polarization(
     return Polarization(score, active, passive, mixed, delta, approximate)
 
 
+@checked
 def regime(posterior: Parameters, *, active_below: float = ACTIVE_BELOW) -> Regime:
     r"""Measures how polarized a model is now, from its posteriors alone.
 

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.hessian import second_derivatives
 from axiswise.geometry.jacobian import jacobian
 from axiswise.numerics.gaussian import normal_log_density
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 SAMPLES_AT_A_TIME = 64  # Jacobians in double precision at once: 21 MB for 4,096 pixels and 10 latents
 
@@ -46,7 +47,8 @@ class CrossDependence(NamedTuple):
     """Mean over the samples of the absolute derivative, row i, column j."""
 
 
-def pushforward(jacobians: Float[Tensor, "... n x z"], codes: Float[Tensor, "... n z"]) -> Pushforward:
+@checked
+def pushforward(jacobians: Finite[Tensor, "... n x z"], codes: Finite[Tensor, "... n z"]) -> Pushforward:
     r"""Computes the density of decoded points under a standard normal prior, whole and in factors.
 
     .. math:: \log p^\#(f(z)) = \log p(z) - \tfrac12 \log\det J^\top J
@@ -97,9 +99,10 @@ def pushforward(jacobians: Float[Tensor, "... n x z"], codes: Float[Tensor, "...
     return Pushforward(along_singular_vectors.sum(-1), along_singular_vectors, along_latents)
 
 
+@checked
 def hadamard_defect(
-    jacobians: Float[Tensor, "... n x z"],
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"],
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
     active_below: float = ACTIVE_BELOW,
 ) -> HadamardDefect:
@@ -143,8 +146,9 @@ def hadamard_defect(
     return HadamardDefect(defect, active.sum(-1), vanishing)
 
 
+@checked
 def log_length_gradients(
-    decode: Callable[[Tensor], Tensor], codes: Float[Tensor, "... n z"]
+    decode: Callable[[Tensor], Tensor], codes: Finite[Tensor, "... n z"]
 ) -> Float[Tensor, "... n z z"]:
     r"""Differentiates the length of each column of the decoder's Jacobian by each latent.
 
@@ -170,10 +174,11 @@ def log_length_gradients(
     return second_derivatives(decode, codes, columns / columns.square().sum(-2, keepdim=True))
 
 
+@checked
 def cross_dependence(
     decode: Callable[[Tensor], Tensor],
-    codes: Float[Tensor, "... n z"],
-    variance: Float[Tensor, "... n z"] | None = None,
+    codes: Finite[Tensor, "... n z"],
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
     active_below: float = ACTIVE_BELOW,
     points: int = 100,
@@ -206,6 +211,8 @@ def cross_dependence(
     """
     if points < 1:
         raise AxiswiseError(f"`points` must be at least 1. Got {points}.")
+    if 0 in codes.shape:
+        raise AxiswiseError(f"`codes` must have axes (…, n, z), none of them empty. Got shape {tuple(codes.shape)}.")
     active = active_latents(variance, codes.shape, active_below=active_below, device=codes.device)
     derivatives = log_length_gradients(decode, codes[..., :points, :])
     pairs = derivatives.abs().mean(-3).nan_to_num(nan=torch.inf)

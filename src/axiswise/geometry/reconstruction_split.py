@@ -3,15 +3,16 @@ r"""The squared error of a noisy code: what the code itself misses, what the noi
 from collections.abc import Callable
 from typing import NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.distributions import Parameters
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 class ReconstructionSplit(NamedTuple):
     """The three terms of the expected squared error, means over samples, and the share of the one that is left out."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """Share of the cross term, signed, in the expected squared error."""
     deterministic: Float[Tensor, "..."]
     """Squared error of the decoded mean."""
@@ -24,17 +25,18 @@ class ReconstructionSplit(NamedTuple):
 class LinearisedNoise(NamedTuple):
     """The stochastic term to first order of the decoder, mean over samples."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """E ‖Jε‖²."""
     per_latent: Float[Tensor, "... z"]
     """What the noise of each latent adds by itself, σ_j² ‖J_j‖²; they add up where the posterior is diagonal."""
 
 
+@checked
 def reconstruction_split(
     decode: Callable[[Tensor], Tensor],
-    codes: Float[Tensor, "... n z"],
-    samples: Float[Tensor, "... n z"],
-    x: Float[Tensor, "n ..."],
+    codes: Finite[Tensor, "... n z"],
+    samples: Finite[Tensor, "... n z"],
+    x: Finite[Tensor, "n ..."],
 ) -> ReconstructionSplit:
     r"""Splits the squared reconstruction error into a deterministic, a stochastic and a cross term.
 
@@ -70,6 +72,8 @@ def reconstruction_split(
     decoded, one, other = (
         decode(points).reshape(*codes.shape[:-1], -1).double() for points in (codes, samples, 2.0 * codes - samples)
     )
+    if x[0].numel() != decoded.shape[-1]:
+        raise AxiswiseError(f"`x` must have the {decoded.shape[-1]} pixels that `decode` gives. Got {x[0].numel()}.")
     error, first, second = decoded - x.reshape(len(x), -1).double(), one - decoded, other - decoded
     deterministic = error.square().sum(-1).mean(-1)
     stochastic = 0.5 * (first.square() + second.square()).sum(-1).mean(-1)
@@ -77,7 +81,8 @@ def reconstruction_split(
     return ReconstructionSplit(cross / (deterministic + stochastic + cross), deterministic, stochastic, cross)
 
 
-def linearised_noise(gram: Float[Tensor, "... n z z"], posterior: Parameters) -> LinearisedNoise:
+@checked
+def linearised_noise(gram: Finite[Tensor, "... n z z"], posterior: Parameters) -> LinearisedNoise:
     r"""Computes the stochastic term of the squared error with the decoder replaced by its tangent.
 
     .. math:: \mathbb E \lVert f(z) - f(\mu) \rVert^2 \approx \mathbb E_\varepsilon \lVert J \varepsilon \rVert^2

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.gram import as_gram
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 
 class SingularSpectrum(NamedTuple):
@@ -22,11 +23,12 @@ class SingularSpectrum(NamedTuple):
     """How many latents the spectrum is taken over."""
 
 
+@checked
 def singular_spectrum(
-    jacobians: Float[Tensor, "... n x z"] | None = None,
-    variance: Float[Tensor, "... n z"] | None = None,
+    jacobians: Finite[Tensor, "... n x z"] | None = None,
+    variance: Finite[Tensor, "... n z"] | None = None,
     *,
-    gram: Float[Tensor, "... n z z"] | None = None,
+    gram: Finite[Tensor, "... n z z"] | None = None,
     active_below: float = ACTIVE_BELOW,
 ) -> SingularSpectrum:
     r"""Computes the singular values of the decoder's Jacobians, and how far apart neighbours are.

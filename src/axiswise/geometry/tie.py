@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Parameters
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.shapes import Float, Int, Tensor
+from axiswise.shapes import Finite, Float, Int, Tensor
 
 ENUMERATED_UP_TO = 5  # latents: 5! · 2⁵ = 3,840 ways to name and flip them
 
@@ -16,7 +17,7 @@ ENUMERATED_UP_TO = 5  # latents: 5! · 2⁵ = 3,840 ways to name and flip them
 class TrueInferenceError(NamedTuple):
     """How far the encoder is from the true posterior, means over the observations, in nats."""
 
-    score: Float[Tensor, "..."]
+    score: Finite[Tensor, "..."]
     """The least over all ways to name and flip the latents."""
     as_they_are: Float[Tensor, "..."]
     """The error with latent j taken for source j."""
@@ -26,8 +27,9 @@ class TrueInferenceError(NamedTuple):
     """With which sign."""
 
 
+@checked
 def tie(
-    x: Float[Tensor, "n ..."],
+    x: Finite[Tensor, "n ..."],
     posterior: Parameters,
     truth: Callable[[Tensor], Parameters],
 ) -> TrueInferenceError:
@@ -62,10 +64,11 @@ def tie(
     target = truth(x)
     mean, root = posterior.mean.double(), posterior.cholesky.double()
     latents = mean.shape[-1]
-    if target.mean.shape != (len(x), latents) or mean.shape[-2] != len(x):
+    if mean.ndim < 2 or target.mean.shape != (len(x), latents) or mean.shape[-2] != len(x):
         raise AxiswiseError(
             f"`truth` must give a posterior of {latents} sources for each of the observations of `posterior`, "
-            f"{mean.shape[-2]}. Got {tuple(target.mean.shape)} for `x` of shape {tuple(x.shape)}."
+            f"with axes (…, n, z). Got {tuple(target.mean.shape)} for `x` of shape {tuple(x.shape)} and `posterior` "
+            f"of shape {tuple(mean.shape)}."
         )
     if latents > ENUMERATED_UP_TO:
         raise NotDefined(

@@ -4,17 +4,19 @@ from collections.abc import Callable
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
+@checked
 def traversal(
     decode: Callable[[Tensor], Tensor],
-    base: Float[Tensor, "... z"],
-    values: Float[Tensor, " v"],
+    base: Finite[Tensor, "... z"],
+    values: Finite[Tensor, " v"],
     *,
-    units: Float[Tensor, "... z"] | None = None,
-) -> Float[Tensor, "..."]:
+    units: Finite[Tensor, "... z"] | None = None,
+) -> Finite[Tensor, "..."]:
     r"""Decodes the points at which one latent at a time takes each of several values.
 
     .. math:: x_{jv} = \mathrm{Dec}(b_1, \dots, b_{j-1},\, u_j t_v,\, b_{j+1}, \dots, b_d)
@@ -46,14 +48,15 @@ def traversal(
     return _decoded(decode, moved)
 
 
+@checked
 def traversal_2d(
     decode: Callable[[Tensor], Tensor],
-    base: Float[Tensor, "... z"],
-    values: Float[Tensor, " v"],
+    base: Finite[Tensor, "... z"],
+    values: Finite[Tensor, " v"],
     pair: tuple[int, int],
     *,
-    units: Float[Tensor, "... z"] | None = None,
-) -> Float[Tensor, "..."]:
+    units: Finite[Tensor, "... z"] | None = None,
+) -> Finite[Tensor, "..."]:
     r"""Decodes the points of a square grid of two latents, the others fixed.
 
     .. math:: x_{vw} = \mathrm{Dec}(\dots,\, u_j t_v,\, \dots,\, u_k t_w,\, \dots)

@@ -1,14 +1,15 @@
 """The convolutional network for 64 × 64 images that the literature compares methods on."""
 
 from dataclasses import MISSING, dataclass, fields
+from typing import Literal
 
 from torch import nn
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions import Bernoulli, Diagonal, Likelihood, Posterior, Prior, StandardNormal
-from axiswise.errors import AxiswiseError
 from axiswise.models._layers import Reshape
-from axiswise.models._sizes import check_sizes
 from axiswise.models.vae import VAE
+from axiswise.shapes import Count
 
 SIDE = 64
 
@@ -28,6 +29,9 @@ class Conv64:
     dense: int = 256
     dense_activation: bool = True
     decoder: tuple[int, int, int] = (64, 32, 32)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def name(self) -> str:
@@ -81,14 +85,15 @@ class Conv64:
         )
 
 
+@checked
 def conv64(
-    channels: int = 1,
-    latents: int = 10,
+    channels: Count = 1,
+    latents: Count = 10,
     *,
-    late_kernel: int = 4,
-    dense: int = 256,
+    late_kernel: Literal[2, 4] = 4,
+    dense: Count = 256,
     dense_activation: bool = True,
-    decoder: tuple[int, int, int] = (64, 32, 32),
+    decoder: tuple[Count, Count, Count] = (64, 32, 32),
     posterior: Posterior = Diagonal(),
     prior: Prior = StandardNormal(),
     likelihood: Likelihood = Bernoulli(),
@@ -119,13 +124,6 @@ def conv64(
         >>> conv64(3).shape, conv64(late_kernel=2).network.name
         ((3, 64, 64), 'conv64(late_kernel=2)')
     """
-    check_sizes("conv64", channels=channels, latents=latents, dense=dense)
-    if late_kernel not in (2, 4):
-        raise AxiswiseError(f"`late_kernel` of conv64 must be 4 or 2. Got {late_kernel!r}.")
-    if len(decoder) != 3:
-        raise AxiswiseError(f"`decoder` of conv64 must be three numbers of channels. Got {decoder!r}.")
-    for width in decoder:
-        check_sizes("conv64", decoder=width)
     first, second, third = decoder
     network = Conv64(channels, latents, late_kernel, dense, dense_activation, (first, second, third))
     return VAE(network, posterior, prior, likelihood)

@@ -8,14 +8,15 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
 from axiswise.models._dropout import SeededDropout
 from axiswise.models._factory import call, display_name, factory_name, normal_form, takes_latents
-from axiswise.models._sizes import as_shape, check_sizes
+from axiswise.models._sizes import as_shape
 from axiswise.models.vae import VAE
 from axiswise.records._identity import left_out_if_empty, stored_as
-from axiswise.shapes import Tensor
+from axiswise.shapes import Count, Tensor
 
 Factory = Callable[..., tuple[nn.Module, nn.Module]]
 """Builds a fresh encoder and a fresh decoder: a function, or a partial, method or object of plain values."""
@@ -46,6 +47,7 @@ class Custom:
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False, metadata=left_out_if_empty())
 
     def __post_init__(self) -> None:
+        check_fields(self)
         factory, arguments = normal_form(self.factory, self.arguments)
         if arguments.get("latents", self.latents) != self.latents:
             raise AxiswiseError(
@@ -98,10 +100,11 @@ class Custom:
             )
 
 
+@checked
 def custom(
     factory: Factory,
-    inputs: int | tuple[int, ...],
-    latents: int,
+    inputs: Count | tuple[Count, ...],
+    latents: Count,
     *,
     arguments: Mapping[str, Any] | None = None,
     posterior: Posterior = Diagonal(),
@@ -141,9 +144,8 @@ def custom(
         >>> [(vae.shape, vae.latents, vae.network.arguments) for vae in widths]
         [((3,), 2, {'hidden': 8}), ((3,), 2, {'hidden': 64})]
     """
-    check_sizes("custom", latents=latents)
     outputs = (posterior.outputs(latents), likelihood.outputs)
-    network = Custom(factory, as_shape("custom", inputs), latents, outputs, arguments or {})
+    network = Custom(factory, as_shape(inputs), latents, outputs, arguments or {})
     _verify(network)
     return VAE(network, posterior, prior, likelihood)
 

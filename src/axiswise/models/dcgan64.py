@@ -5,10 +5,11 @@ from itertools import pairwise
 
 from torch import nn
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions import Bernoulli, Diagonal, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.models._layers import Reshape
-from axiswise.models._sizes import check_sizes
 from axiswise.models.vae import VAE
+from axiswise.shapes import Count
 
 SIDE = 64
 WIDTHS = (32, 64, 128, 256)
@@ -25,6 +26,9 @@ class DCGAN64:
 
     channels: int
     latents: int
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def name(self) -> str:
@@ -54,9 +58,10 @@ class DCGAN64:
         return nn.Sequential(*layers, nn.BatchNorm2d(widths[-1]), nn.ReLU(), last)
 
 
+@checked
 def dcgan64(
-    channels: int = 3,
-    latents: int = 50,
+    channels: Count = 3,
+    latents: Count = 50,
     *,
     posterior: Posterior = Diagonal(),
     prior: Prior = StandardNormal(),
@@ -84,5 +89,4 @@ def dcgan64(
         >>> dcgan64().shape, dcgan64().latents
         ((3, 64, 64), 50)
     """
-    check_sizes("dcgan64", channels=channels, latents=latents)
     return VAE(DCGAN64(channels, latents), posterior, prior, likelihood)

@@ -5,10 +5,12 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from axiswise.models._sizes import check_sizes
+from axiswise._arguments import checked
+from axiswise.shapes import Count
 
 
-def discriminator(latents: int, *, widths: tuple[int, ...] = (1000,) * 6) -> nn.Module:
+@checked
+def discriminator(latents: Count, *, widths: tuple[Count, ...] = (1000,) * 6) -> nn.Module:
     """A classifier of samples of q(z) against samples of the product of its marginals: two logits for each z.
 
     The defaults are the six hidden layers of the paper; the slope of the leaky ReLUs, 0.2, is the reference
@@ -26,9 +28,6 @@ def discriminator(latents: int, *, widths: tuple[int, ...] = (1000,) * 6) -> nn.
         >>> sum(parameter.numel() for parameter in network.parameters()), network(torch.zeros(5, 10)).shape
         (5018002, torch.Size([5, 2]))
     """
-    check_sizes("discriminator", latents=latents)
-    for width in widths:
-        check_sizes("discriminator", widths=width)
     layers: list[nn.Module] = []
     with torch.random.fork_rng(devices=[]):  # restores the global generator, from which PyTorch draws initial weights
         for before, after in pairwise((latents, *widths)):

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from axiswise._arguments import checked
 from axiswise.numerics import uniform
 from axiswise.shapes import Int, Tensor
 
 
+@checked
 def initialise(
     module: nn.Module, name: str, seeds: Int[Tensor, " p"], dtype: torch.dtype = torch.float32
 ) -> dict[str, Tensor]:

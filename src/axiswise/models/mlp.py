@@ -6,11 +6,13 @@ from typing import Any
 
 from torch import nn
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.models._activations import Activation, activation_pair, module_of
 from axiswise.models._layers import Reshape
-from axiswise.models._sizes import as_shape, check_sizes, pixels
+from axiswise.models._sizes import as_shape, pixels
 from axiswise.models.vae import VAE
+from axiswise.shapes import Count
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,9 @@ class MLP:
     encoder: tuple[int, ...]
     decoder: tuple[int, ...]
     activations: tuple[str, str]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def name(self) -> str:
@@ -61,12 +66,13 @@ def _layers(widths: tuple[int, ...], activation: str) -> list[nn.Module]:
     return layers
 
 
+@checked
 def mlp(
-    inputs: int | tuple[int, ...],
-    latents: int,
+    inputs: Count | tuple[Count, ...],
+    latents: Count,
     *,
-    encoder: tuple[int, ...] = (60, 40, 20),
-    decoder: tuple[int, ...] = (60, 40, 20),
+    encoder: tuple[Count, ...] = (60, 40, 20),
+    decoder: tuple[Count, ...] = (60, 40, 20),
     activation: Activation | tuple[Activation, Activation] = nn.Tanh,
     posterior: Posterior = Diagonal(),
     prior: Prior = StandardNormal(),
@@ -91,15 +97,12 @@ def mlp(
         >>> sprites.shape, sprites.latents
         ((1, 32, 32), 3)
     """
-    check_sizes("mlp", latents=latents)
-    for role, widths in (("encoder", encoder), ("decoder", decoder)):
-        for width in widths:
-            check_sizes("mlp", **{role: width})
-    network = MLP(as_shape("mlp", inputs), latents, tuple(encoder), tuple(decoder), activation_pair(activation))
+    network = MLP(as_shape(inputs), latents, tuple(encoder), tuple(decoder), activation_pair(activation))
     return VAE(network, posterior, prior, likelihood)
 
 
-def linear(inputs: int | tuple[int, ...], latents: int, **distributions: Any) -> VAE:
+@checked
+def linear(inputs: Count | tuple[Count, ...], latents: Count, **distributions: Any) -> VAE:
     """A VAE whose encoder and decoder are one linear layer each: the model of the exact theory.
 
     Arguments:
@@ -115,5 +118,4 @@ def linear(inputs: int | tuple[int, ...], latents: int, **distributions: Any) ->
         >>> linear(3, 2).modules()["decoder"][0]
         Linear(in_features=2, out_features=3, bias=True)
     """
-    check_sizes("linear", latents=latents)
-    return mlp(as_shape("linear", inputs), latents, encoder=(), decoder=(), **distributions)
+    return mlp(as_shape(inputs), latents, encoder=(), decoder=(), **distributions)

@@ -13,9 +13,10 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import nn
 
+from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, DiagonalParameters, FullParameters, Parameters
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 EncoderDecoder = tuple[Callable[..., Any], Callable[..., Any] | None]
 """A model: its encoder, x ↦ the posterior's named tuple, and its decoder, from z, or None if there is no decoder."""
@@ -34,7 +35,8 @@ class Transformed(NamedTuple):
     decoder: nn.Module | None
 
 
-def scale_latents(model: EncoderDecoder, beta: float | int | Float[Tensor, " z"]) -> Transformed:
+@checked
+def scale_latents(model: EncoderDecoder, beta: float | int | Finite[Tensor, " z"]) -> Transformed:
     r"""Multiplies the latents of a model by √β: the effect of β on a Gaussian VAE, besides overlap of encodings.
 
     .. math:: \mu'(x) = \sqrt\beta\, \mu(x), \qquad S'(x) = \beta\, S(x), \qquad
@@ -74,6 +76,7 @@ def scale_latents(model: EncoderDecoder, beta: float | int | Float[Tensor, " z"]
     )
 
 
+@checked
 def rotate_latents(
     model: EncoderDecoder, rotation: Float[Tensor, "z z"], posterior: Literal["full", "diagonal"] = "full"
 ) -> Transformed:

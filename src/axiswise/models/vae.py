@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 import torch
 from torch import nn
 
+from axiswise._arguments import check_fields
 from axiswise.distributions import (
     Diagonal,
     Gaussian,
@@ -100,6 +101,7 @@ class VAE:
     likelihood: Likelihood = Gaussian()
 
     def __post_init__(self) -> None:
+        check_fields(self)
         expected = getattr(self.prior, "latents", None)
         if expected is not None and expected != self.latents:
             raise AxiswiseError(

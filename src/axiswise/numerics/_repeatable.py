@@ -6,11 +6,14 @@ from contextlib import contextmanager
 import torch
 from torch.backends.cudnn import rnn
 
+from axiswise._arguments import checked
+
 # PyTorch makes modules of these settings only as it is loaded.
 # pyright: reportAttributeAccessIssue=false
 
 
 @contextmanager
+@checked
 def repeatable() -> Iterator[None]:
     """While this lasts, convolutions on CUDA keep the type they are given and add up in one order.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.optimize import linear_sum_assignment
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Num
 
@@ -25,6 +26,7 @@ class Assignment(NamedTuple):
     """Sum of the paired weights."""
 
 
+@checked
 def assignment(weights: Num[ndarray, "... r c"]) -> Assignment:
     r"""Pairs rows with columns, one to one, so that the paired weights add up to the most.
 
@@ -47,6 +49,8 @@ def assignment(weights: Num[ndarray, "... r c"]) -> Assignment:
         ([[0, 1], [1, 0]], [4.0, 6.0])
     """
     weights = np.asarray(weights, dtype=np.float64)
+    if 0 in weights.shape[-2:]:
+        raise AxiswiseError(f"`weights` must have axes (…, r, c), none of them empty. Got shape {weights.shape}.")
     if not np.isfinite(weights).all():
         raise AxiswiseError("`weights` must be finite. Got NaN or infinity; leave out the matrices that hold it.")
     *leading, rows, count = weights.shape

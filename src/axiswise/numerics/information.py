@@ -10,11 +10,13 @@ import numpy as np
 from numpy import ndarray
 from scipy.special import xlogy
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Int, Num
+from axiswise.shapes import Bins, Float, Int, Num
 
 
-def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndarray, "... n z"]:
+@checked
+def equal_width_bins(codes: Num[ndarray, "... n z"], bins: Bins = 20) -> Int[ndarray, "... n z"]:
     r"""Replaces each code by the number of its bin: `bins` bins of equal width from its smallest to its largest value.
 
     .. math:: b = \min\left(\left\lfloor \mathrm{bins} \cdot \frac{c - \min c}{\max c - \min c} \right\rfloor,\
@@ -24,6 +26,10 @@ def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndar
     that a code lying exactly on an edge falls where the reference implementation puts it (Locatello et al.,
     *Challenging common assumptions*, ICML 2019, appendix). A constant code falls into one bin.
 
+    References:
+        Locatello et al., *Challenging common assumptions in the unsupervised learning of disentangled representations*,
+        ICML 2019, appendix.
+
     Arguments:
         codes: Finite values, binned over the axis ``n`` for each latent and each leading index on its own.
         bins: How many bins, at least one.
@@ -32,8 +38,8 @@ def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndar
         >>> equal_width_bins(np.array([[0.1], [0.2], [0.3], [0.4], [0.5], [0.6]]), bins=3).T
         array([[0, 0, 1, 1, 2, 2]])
     """
-    if bins < 1:
-        raise AxiswiseError(f"`bins` must be at least 1. Got {bins}.")
+    if 0 in codes.shape:
+        raise AxiswiseError(f"`codes` must have axes (…, n, z), none of them empty. Got shape {codes.shape}.")
     rows = np.ascontiguousarray(np.swapaxes(np.asarray(codes, dtype=np.float64), -2, -1))  # samples last: one pass each
     low, high = rows.min(-1, keepdims=True), rows.max(-1, keepdims=True)
     # A constant code, or one whose bins would be narrower than the smallest normal number: every value in bin 0.
@@ -51,12 +57,17 @@ def equal_width_bins(codes: Num[ndarray, "... n z"], bins: int = 20) -> Int[ndar
     return np.swapaxes(binned, -2, -1)
 
 
+@checked
 def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -> Int[ndarray, "... k z levels bins"]:
     r"""Counts how often each level of each factor meets each value of each code.
 
     .. math:: C_{kzlb} = \#\{i : f_{ik} = l,\ c_{iz} = b\}
 
     Factors and codes with fewer levels than the largest are padded by zero counts, which no estimate sees.
+
+    References:
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, section 2.2: divided by their sum, the
+        joint frequencies.
 
     Arguments:
         codes: Bin numbers, 0 ≤ code.
@@ -71,6 +82,8 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
         raise AxiswiseError(
             "`codes` and `factors` must be numbers of bins and levels. Got negative ones; bin them first."
         )
+    if 0 in (*codes.shape, *factors.shape):
+        raise AxiswiseError(f"`codes` and `factors` must not be empty. Got shapes {codes.shape} and {factors.shape}.")
     *leading, samples, latents = codes.shape
     levels, bins = int(factors.max(initial=0)) + 1, int(codes.max(initial=0)) + 1
     stack = np.swapaxes(codes.reshape(-1, samples, latents), -2, -1)
@@ -84,8 +97,12 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
     return np.array(counts, dtype=np.int64).reshape(*leading, len(rows), latents, levels, bins)
 
 
+@checked
 def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
     r"""Estimates the entropy of a variable from counts of its levels: :math:`H = -\sum_l \hat p_l \ln \hat p_l`.
+
+    References:
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, eq 2.1, at the observed frequencies.
 
     Example:
         >>> bool(np.isclose(entropy(np.array([2, 2, 2])), np.log(3)))
@@ -96,14 +113,20 @@ def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
         raise AxiswiseError(
             "`counts` must hold at least one sample along the last axis. Got none; drop the empty tables."
         )
+    if not np.isfinite(total).all():
+        raise AxiswiseError("`counts` must be finite, and their sums, too. Got NaN or infinity.")
     frequencies = counts / total
     return np.asarray(-xlogy(frequencies, frequencies).sum(-1))
 
 
+@checked
 def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]:
     r"""Estimates the mutual information of two discrete variables: :math:`I = H(A) + H(B) - H(A, B)`.
 
     It is not negative; what rounding leaves below zero is set to zero.
+
+    References:
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, eq 2.45, at the observed frequencies.
 
     Arguments:
         counts: How often each level of the one meets each level of the other.
@@ -116,10 +139,17 @@ def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]
     return np.asarray(np.maximum(entropy(counts.sum(-1)) + entropy(counts.sum(-2)) - joint, 0.0))
 
 
+@checked
 def binned_information(
-    codes: Num[ndarray, "... n z"], factors: Int[ndarray, "n k"], bins: int = 20
+    codes: Num[ndarray, "... n z"], factors: Int[ndarray, "n k"], bins: Bins = 20
 ) -> Float[ndarray, "... k z"]:
-    """Estimates the mutual information of each factor with each code that was cut into equal-width bins.
+    r"""Estimates the mutual information of each factor with each code that was cut into equal-width bins.
+
+    .. math:: I_{kz} = H(f_k) + H(b_z) - H(f_k, b_z), \qquad b_z \text{ the bins of code } z
+
+    References:
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, eq 2.45; bins as in Locatello et al.,
+        *Challenging common assumptions*, ICML 2019, appendix.
 
     Arguments:
         codes: Finite values, any leading axes (members).

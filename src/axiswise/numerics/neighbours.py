@@ -11,15 +11,17 @@ from numpy import ndarray
 from scipy.spatial import KDTree
 from scipy.special import digamma
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
-from axiswise.shapes import Float, Int, Num
+from axiswise.shapes import Finite, Float, Int
 
 ROUNDING = 64 * np.finfo(np.float64).eps  # of values that were scaled, relative to their size: a few operations
 
 
+@checked
 def kraskov_information(
-    x: Num[ndarray, " n"],
-    y: Num[ndarray, " n"],
+    x: Finite[ndarray, " n"],
+    y: Finite[ndarray, " n"],
     neighbours: int = 3,
     periods: tuple[float | None, float | None] = (None, None),
 ) -> float:
@@ -67,7 +69,8 @@ def kraskov_information(
     return max(float(found), 0.0)
 
 
-def ross_information(x: Num[ndarray, " n"], levels: Int[ndarray, " n"], neighbours: int = 3) -> float:
+@checked
+def ross_information(x: Finite[ndarray, " n"], levels: Int[ndarray, " n"], neighbours: int = 3) -> float:
     r"""Estimates the mutual information of a real variable with a discrete one.
 
     .. math:: I = \psi(n) + \frac1n \sum_i \psi(k_i) - \psi(n_i) - \psi(m_i)
@@ -127,6 +130,7 @@ def _check_neighbours(neighbours: int, samples: int) -> None:
 def _scaled(values: Float[ndarray, " n"], period: float | None) -> tuple[Float[ndarray, " n"], float | None]:
     """The values in units of their deviation, those on a circle in units of a uniform one's, and its length then."""
     if period is None:
+        values = values / (np.abs(values).max(initial=0.0) or 1.0)  # so that squares of the largest numbers exist
         deviation = values.std()
         return (values - values.mean()) / (deviation if deviation > 0 else 1.0), None
     length = np.sqrt(12.0)

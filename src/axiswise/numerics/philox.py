@@ -19,9 +19,11 @@ References:
 import hashlib
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 
+from axiswise._arguments import Between, checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Int, Tensor
 
@@ -32,7 +34,10 @@ WORD = 0xFFFFFFFF
 CACHE_BLOCKS = 1 << 16  # blocks worked on at a time on a CPU: enough for two threads, and the rounds stay in its cache
 
 
-def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+@checked
+def philox(
+    counter: Annotated[Sequence[Tensor], Between(4, 4)], key: Annotated[Sequence[Tensor], Between(2, 2)]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Encrypts a counter of four 32-bit words under a key of two, in ten rounds.
 
     One round multiplies two words into 64 bits and mixes the halves:
@@ -66,10 +71,13 @@ def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, Te
     return c0, c1.bitwise_and_(WORD), c2, c3.bitwise_and_(WORD)
 
 
+@checked
 def words(
     seed: int | Int[Tensor, "..."], stream: str, step: int | Int[Tensor, "..."], count: int
 ) -> Int[Tensor, "... count"]:
-    """Draws `count` random 32-bit words, as int64, for each pair of a seed and a step.
+    r"""Draws `count` random 32-bit words, as int64, for each pair of a seed and a step.
+
+    .. math:: (w_{4b}, \dots, w_{4b+3}) = \mathrm{Philox}_{\mathrm{seed}}(b, \mathrm{step}, \mathrm{stream})
 
     Arguments:
         seed: Key of the generator, 0 ≤ seed < 2^63.
@@ -101,6 +109,7 @@ def words(
     return out.reshape((*shape, blocks * 4))[..., :count]
 
 
+@checked
 def uniform(
     seed: int | Int[Tensor, "..."],
     stream: str,
@@ -122,6 +131,7 @@ def uniform(
     return drawn.bitwise_right_shift_(9).to(dtype).add_(0.5).mul_(2.0**-23).reshape((*drawn.shape[:-1], *shape))
 
 
+@checked
 def normal(
     seed: int | Int[Tensor, "..."],
     stream: str,
@@ -149,6 +159,7 @@ def normal(
     return drawn[..., :count].reshape((*drawn.shape[:-1], *shape))
 
 
+@checked
 def integers(
     seed: int | Int[Tensor, "..."], stream: str, step: int | Int[Tensor, "..."], shape: Sequence[int], high: int
 ) -> Int[Tensor, "..."]:
@@ -167,8 +178,12 @@ def integers(
     return drawn.mul_(high).bitwise_right_shift_(32).reshape((*drawn.shape[:-1], *shape))
 
 
-def permutation(seed: int, stream: str, length: int) -> Int[Tensor, " length"]:
-    """Draws a uniformly random order of 0 … length − 1, by sorting 62-bit random keys.
+@checked
+def permutation(seed: int, stream: str, length: Annotated[int, Between(0)]) -> Int[Tensor, " length"]:
+    r"""Draws a uniformly random order of 0 … length − 1, by sorting 62-bit random keys.
+
+    .. math:: \pi = \mathrm{argsort}(k_0, \dots, k_{n-1}), \qquad
+        k_i = 2^{31} \lfloor w_{2i} / 2 \rfloor + \lfloor w_{2i+1} / 2 \rfloor
 
     Example:
         >>> permutation(0, "split", 5).sort().values.tolist()

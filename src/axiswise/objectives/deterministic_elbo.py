@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast, get_args
+from typing import cast
 
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from axiswise._arguments import check_fields
 from axiswise.distributions import Anisotropic, Bernoulli, Gaussian, StandardNormal
 from axiswise.errors import AxiswiseError
 from axiswise.geometry import curvature_term
@@ -48,10 +49,7 @@ class DeterministicELBO:
 
     def __post_init__(self) -> None:
         check_hyperparameter("DeterministicELBO", "beta", self.beta)
-        if self.hessian not in get_args(Curvature):
-            raise AxiswiseError(
-                f"`hessian` of DeterministicELBO must be one of {', '.join(get_args(Curvature))}. Got {self.hessian!r}."
-            )
+        check_fields(self)
 
     def networks(self, model: VAE) -> Trainable:
         """The VAE's own; the divergence must have a closed form and the likelihood a known curvature.

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
+from axiswise._arguments import check_fields
 from axiswise.distributions.estimators import aggregate_covariance
-from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
 from axiswise.objectives._suitability import needs_density
 from axiswise.objectives.elbo_terms import elbo_terms
@@ -47,8 +47,7 @@ class DIPVAE:
     def __post_init__(self) -> None:
         for name in ("off_diagonal", "diagonal"):
             check_hyperparameter("DIPVAE", name, getattr(self, name))
-        if self.variant not in get_args(Variant):
-            raise AxiswiseError(f'`variant` of DIPVAE must be "I" or "II". Got {self.variant!r}.')
+        check_fields(self)
 
     def networks(self, model: VAE) -> Trainable:
         """The VAE's own."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import torch
 
+from axiswise._arguments import shown
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
@@ -12,7 +13,7 @@ def check_switch(owner: str, name: str, value: object) -> None:
     """Raises unless a switch is True or False."""
     # Another true value, such as 1, would be stored differently and give another content address.
     if not isinstance(value, bool):
-        raise AxiswiseError(f"`{name}` of {owner} must be True or False. Got {value!r}.")
+        raise AxiswiseError(f"`{name}` of {owner} must be True or False. Got {shown(value)}.")
 
 
 def constraints(values: Mapping[str, Float[Tensor, "s p"]]) -> dict[str, Float[Tensor, "s p"]]:

@@ -1,6 +1,5 @@
 """Adam, and its variant AMSGrad."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -49,7 +48,7 @@ class Adam:
 
     def __post_init__(self) -> None:
         for name in ("lr", "beta1", "beta2", "eps", "weight_decay", "clip"):
-            below = 1.0 if name in ("beta1", "beta2") else math.inf
+            below = 1.0 if name in ("beta1", "beta2") else None
             check_hyperparameter("Adam", name, getattr(self, name), below=below)
         check_switch("Adam", "amsgrad", self.amsgrad)
 

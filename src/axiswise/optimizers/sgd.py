@@ -1,6 +1,5 @@
 """Gradient descent, with momentum."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,7 +42,7 @@ class SGD:
 
     def __post_init__(self) -> None:
         for name in ("lr", "momentum", "weight_decay", "clip"):
-            check_hyperparameter("SGD", name, getattr(self, name), below=1.0 if name == "momentum" else math.inf)
+            check_hyperparameter("SGD", name, getattr(self, name), below=1.0 if name == "momentum" else None)
         check_switch("SGD", "nesterov", self.nesterov)
 
     def start(self, parameters: Float[Tensor, "p w"]) -> dict[str, Float[Tensor, "p w"]]:

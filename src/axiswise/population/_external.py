@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from axiswise._arguments import checked
 from axiswise.distributions import (
     Bernoulli,
     Deterministic,
@@ -45,9 +46,12 @@ LOG_VARIANCES = ("log_variance", "logvar", "log_var", "log_covariance")
 RECONSTRUCTIONS = ("reconstruction", "recon_x", "recon", "x_hat", "sample", "mean")
 KINDS = {Diagonal: DiagonalParameters, Full: FullParameters, Deterministic: DeterministicParameters}
 
+LARGEST = 1e15  # of observations in single precision
 
+
+@checked
 def from_models(
-    models: Sequence[tuple[Callable[..., Any], Callable[..., Any] | None]],
+    models: Sequence[tuple[Callable[..., Any], Callable[..., Any] | None]] | Sequence[Any],
     *,
     posterior: Posterior = Diagonal(),
     prior: Prior = StandardNormal(),
@@ -319,6 +323,8 @@ def check_observations(x: Any) -> None:
             f"Got shape {tuple(x.shape)}, {x.dtype}. Bytes become grey values by x.float() / 255."
         )
     refuse_non_finite("`x`", x)
+    if (largest := x.abs().max().item()) > LARGEST:
+        raise AxiswiseError(f"`x` must lie within ±{LARGEST:g}, so that squares add up. Got {largest:g}; rescale it.")
 
 
 def refuse_non_finite(what: str, tensor: Tensor) -> None:

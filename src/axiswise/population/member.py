@@ -5,6 +5,7 @@ from dataclasses import dataclass, is_dataclass
 from itertools import product
 from typing import Any, Required, TypedDict, Unpack
 
+from axiswise._arguments import checked, shown
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
 from axiswise.objectives import Objective
@@ -48,7 +49,7 @@ class Member:
             if not (optional and value is None) and (not isinstance(value, int) or not low <= value < 2**32):
                 ending = " or None" if optional else ""
                 raise AxiswiseError(
-                    f"`{name}` of a member must be a whole number of at least {low}{ending}. Got {value!r}."
+                    f"`{name}` of a member must be a whole number of at least {low}{ending}. Got {shown(value)}."
                 )
 
     @property
@@ -105,6 +106,7 @@ class Choices(TypedDict, total=False):
 
 
 # Keyword arguments, not parameters: only they keep the order of the call, which is that of the product.
+@checked
 def grid(**choices: Unpack[Choices]) -> list[Member]:
     """Members for every combination of choices, the last named varying fastest.
 

@@ -57,6 +57,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
+from axiswise._arguments import check_fields, checked
 from axiswise.optimizers import Optimizer
 from axiswise.population._mapping import map_over
 from axiswise.shapes import Float, Tensor
@@ -80,6 +81,9 @@ class WeightGroup:
     modules: Mapping[str, nn.Module]
     optimizers: Sequence[Optimizer]
     first: int = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def shapes(self) -> dict[str, torch.Size]:
@@ -120,7 +124,18 @@ class Update(NamedTuple):
 
 @runtime_checkable
 class Inputs(Protocol):
-    """The inputs of steps, as a pure function of a step's number."""
+    """The inputs of steps, as a pure function of a step's number.
+
+    Example:
+        >>> class Numbers:
+        ...     def block(self, numbers):
+        ...         return {"step": torch.arange(numbers.start, numbers.stop)}
+        ...     def inputs(self, row):
+        ...         return ({"step": row["step"]},)
+        >>> inputs: Inputs = Numbers()
+        >>> inputs.block(range(2, 4))["step"]
+        tensor([2, 3])
+    """
 
     def block(self, numbers: range) -> Any:
         """Tensors for the steps of those numbers, first axis the steps: row numbers, draws, hyperparameters."""
@@ -153,7 +168,11 @@ class Program:
     threads: int | None = None
     precision: Precision | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
 
+
+@checked
 def bind(
     modules: Mapping[str, nn.Module], parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor] | None = None
 ) -> dict[str, Callable[..., Any]]:
@@ -178,6 +197,7 @@ def _call(module: nn.Module, tensors: dict[str, Tensor], *arguments: Any) -> Any
     return functional_call(module, tensors, arguments)
 
 
+@checked
 def over_members(one: Callable[..., Any], *, stacked: bool, shared: Sequence[int] = ()) -> Callable[..., Any]:
     """A function of one member on the rows of stacks: as one program, or one row after another.
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import torch
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset
 from axiswise.data.dataset import value_range
 from axiswise.distributions import Likelihood
@@ -49,6 +50,10 @@ class Entry(NamedTuple):
         step: The number of the step, from 0; of an evaluation, how many steps were taken.
         terms: Floats, and lists for terms over latents.
         validation: Whether it is an evaluation on the validation set, and not a batch of the training.
+
+    Example:
+        >>> Entry._fields[:3]
+        ('member', 'step', 'terms')
     """
 
     member: Member
@@ -82,6 +87,7 @@ class Failure(NamedTuple):
         return cls(reason, tuple(member.address for member in members), where)
 
 
+@checked
 def train(
     members: Sequence[Member],
     dataset: FactorDataset,
@@ -366,6 +372,7 @@ class _Stopped(Exception):
         self.error = error
 
 
+@checked
 def load(
     path: str | Path,
     *,

@@ -8,12 +8,18 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.statistics import Interval
 
 
 class Baseline(NamedTuple):
-    """What a number would be for a model without the property: a mean, and the range of 95 % around it."""
+    """What a number would be for a model without the property: a mean, and the range of 95 % around it.
+
+    Example:
+        >>> Baseline("chance", 0.55, 0.02, 0.99, "random rotations").value
+        0.55
+    """
 
     name: str
     """Its name in tables."""
@@ -28,7 +34,12 @@ class Baseline(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The answer to one question about a model."""
+    """The answer to one question about a model.
+
+    Example:
+        >>> Finding._fields[:3]
+        ('name', 'question', 'sentence')
+    """
 
     name: str
     """Its key in an explanation."""
@@ -71,6 +82,9 @@ class Explanation:
     limits: tuple[str, ...]
     about: Mapping[str, Any]
     arrays: Mapping[str, ndarray]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def baselines(self) -> dict[str, dict[str, Baseline]]:

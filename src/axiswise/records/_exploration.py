@@ -6,11 +6,19 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
+from axiswise._arguments import check_fields
+
 NOT_CHOSEN = "it was not chosen to run"
+STRIP_GAP = 2  # pixels between the images of a still traversal
 
 
 class ExploredMember(NamedTuple):
-    """A member of a population, as a page can show it."""
+    """A member of a population, as a page can show it.
+
+    Example:
+        >>> ExploredMember._fields[:2]
+        ('address', 'settings')
+    """
 
     address: str
     """Its content address."""
@@ -43,7 +51,8 @@ class Exploration:
         members: The members, those that run first.
         arrays: "x", the observations that one can start from; "range", the least and the largest value that is drawn;
             of vectors also "centre", "axes" and "cloud": the plane that they are drawn in.
-        about: Settings: dataset, points, versions.
+        about: Settings: dataset, points, members, the steps that members were trained for, versions, and "megabytes",
+            more than which the page is not written.
 
     Example:
         >>> import numpy as np
@@ -58,6 +67,9 @@ class Exploration:
     members: tuple[ExploredMember, ...]
     arrays: Mapping[str, ndarray]
     about: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def running(self) -> tuple[ExploredMember, ...]:

@@ -21,8 +21,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from axiswise._arguments import checked, misfit, shown
 from axiswise.errors import AxiswiseError
-from axiswise.records._forms import misfit
 from axiswise.records._layout import EARLIER, GZIP, PARTIAL, WITH_DIGEST
 
 Json = dict[str, Any]
@@ -92,8 +92,17 @@ def check_regular(path: Path) -> None:
         )
 
 
+@checked
 def write_bytes(path: Path, contents: bytes) -> None:
-    """Writes a file atomically, as `replacing` does."""
+    """Writes a file atomically, as `replacing` does.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "note"
+        >>> write_bytes(path, b"whole")
+        >>> path.read_bytes()
+        b'whole'
+    """
     with replacing(path) as stream:
         stream.write(contents)
 
@@ -153,13 +162,19 @@ def _is_deep(value: Any) -> bool:
     return True
 
 
+@checked
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Writes a JSON object atomically, keys in the order given, readable by people; with a digest if it is ours."""
     if value.get("format") in WITH_DIGEST:
         value = {**value, DIGEST: _digest_of_json(value)}
-    write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise AxiswiseError(f"`value` must hold what JSON can. Got {shown(value)}: {error}.") from error
+    write_bytes(path, text.encode())
 
 
+@checked
 def read_json(path: Path, expected: str, form: Any = Any) -> Json:
     """Reads a JSON object whose "format" must be `expected`, or what that was in version 0.1.
 
@@ -170,6 +185,16 @@ def read_json(path: Path, expected: str, form: Any = Any) -> Json:
 
     Raises:
         AxiswiseError: If the file is not JSON, has another format or type, or is damaged.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "note.json"
+        >>> write_json(path, {"format": "note-1", "text": "whole"})
+        >>> read_json(path, "note-1")["text"]
+        'whole'
+        >>> read_json(path, "note-2")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: ... must have format 'note-2'. Got 'note-1'. Choose another folder.
     """
     try:
         value, digest = _parsed(path.read_bytes())
@@ -189,7 +214,7 @@ def read_json(path: Path, expected: str, form: Any = Any) -> Json:
 
 
 def _check_form(path: Path, value: Any, form: Any) -> None:
-    if wrong := misfit(value, form):
+    if wrong := misfit(value, form, "it"):
         raise AxiswiseError(f"{path} is not what axiswise writes: {wrong}. {RESTORE}")
 
 
@@ -328,6 +353,7 @@ class Tensors(NamedTuple):
     about: Json
 
 
+@checked
 def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
     """Writes arrays and a JSON object about them into one safetensors file, atomically.
 
@@ -340,7 +366,10 @@ def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[s
     """
     contiguous = {name: np.asarray(array, order="C") for name, array in sorted(arrays.items())}
     header: Json = {"about": dict(about), "arrays": {name: _array_digest(own) for name, own in contiguous.items()}}
-    header[DIGEST] = _digest_of_json(header)
+    try:
+        header[DIGEST] = _digest_of_json(header)
+    except (TypeError, ValueError) as error:
+        raise AxiswiseError(f"`about` must hold what JSON can. Got {shown(about)}: {error}.") from error
     write_bytes(path, save(contiguous, metadata={"axiswise": _text(header)}))
 
 
@@ -356,6 +385,7 @@ def read_about(path: Path, expected: str, form: Any = Any) -> Json:
     return _open(path, expected, form)[1]
 
 
+@checked
 def read_tensors(path: Path, expected: str, form: Any = Any) -> Tensors:
     """Reads a safetensors file whose "format" must be `expected`.
 
@@ -366,6 +396,13 @@ def read_tensors(path: Path, expected: str, form: Any = Any) -> Tensors:
 
     Raises:
         AxiswiseError: If the file is missing, truncated, damaged, not safetensors, or not ours.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "codes.safetensors"
+        >>> write_tensors(path, {"codes": np.ones(3)}, {"format": "codes-1"})
+        >>> read_tensors(path, "codes-1").arrays["codes"]
+        array([1., 1., 1.])
     """
     stored = StoredArrays(path, expected, form)
     return Tensors(dict(stored), stored.about)

@@ -2,13 +2,14 @@
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import RESTORE, StoredArrays, read_json, write_bytes, write_json, write_rows, write_tensors
 from axiswise.records._forms import ArraysForm, RunForm, StudyForm
@@ -29,6 +30,7 @@ NAMES = ("runs", "skipped", "failed", "running", "planned")  # fields of a study
 PUBLISHED = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
 
 
+@checked
 def read_study_header(folder: str | Path) -> dict[str, Any]:
     """What the ``study.json`` of a study folder says; empty if the folder has none.
 
@@ -74,6 +76,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     return read_json(folder / RUN_FILE, RUN, RunForm)
 
 
+@checked
 def read_arrays(run: str | Path, name: str) -> Mapping[str, np.ndarray]:
     """The arrays that a run folder stores under a name, each read when it is asked for; empty if it has none.
 
@@ -112,13 +115,17 @@ def _about_arrays(run: Path, name: str) -> dict[str, Any]:
     return {"name": name} | ({"dataset": read_json(header, RUN, RunForm).get("dataset")} if header.is_file() else {})
 
 
-def copy_results(study: Path, target: Path, arrays: Iterable[tuple[str, str, Sequence[str]]] = ()) -> None:
+@checked
+def copy_results(study: Path, target: Path, arrays: Sequence[tuple[str, str, Sequence[str]]] = ()) -> None:
     """Copies a study folder without its weights, in place of what was copied there before.
 
     Arguments:
         study: The study folder. Its records are compressed, and of those that were made twice the last is copied.
         target: The folder to copy into.
         arrays: Arrays to copy as well: the run, the name they are stored under, and which of them, all if empty.
+
+    Example:
+        >>> copy_results(Path("runs/mine-default"), Path("results/mine"))  # doctest: +SKIP
     """
     for path in records_files(target).values():
         shutil.rmtree(path.parent)

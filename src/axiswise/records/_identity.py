@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
+from axiswise._arguments import checked, shown
 from axiswise.errors import AxiswiseError
 
 Json = dict[str, Any]
 
 
+@checked
 def stored_as(name: Callable[[Any], str]) -> dict[str, Any]:
     """Metadata of a field whose value has no JSON form of its own and is stored by a name.
 
@@ -46,6 +48,7 @@ def left_out_if_empty() -> dict[str, Any]:
     return {"left_out_if_empty": True}
 
 
+@checked
 def describe(value: Any) -> Any:
     """The JSON form of a description.
 
@@ -76,8 +79,8 @@ def describe(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise AxiswiseError(
-        "Expected a number, a string, a tuple, dictionary or frozen dataclass of these, so that it can be stored. Got "
-        f"{value!r}."
+        "`value` must be a number, a string, a tuple, dictionary or frozen dataclass of these, so that it can be "
+        f"stored. Got {shown(value)}."
     )
 
 
@@ -93,6 +96,7 @@ def _floats(entry: Any) -> Any:
     return float(entry) if type(entry) is int else entry
 
 
+@checked
 def restore(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
     """The description that a JSON form encodes. Names are looked up in `catalogue` alone.
 
@@ -105,7 +109,7 @@ def restore(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
         axiswise.errors.AxiswiseError: Expected the name of a known description (none). Got 'os.system'.
     """
     if isinstance(form, dict) and "type" not in form:
-        raise AxiswiseError(f"Expected the form of a description, with its `type`. Got only {', '.join(form) or '{}'}.")
+        raise AxiswiseError(f"Expected the form of a description, with its `type`. Got only {shown(form)}.")
     return _restored(form, catalogue)
 
 
@@ -129,6 +133,7 @@ def _restored(form: Any, catalogue: Mapping[str, Callable[..., Any]]) -> Any:
         raise AxiswiseError(f"Stored arguments do not fit {name}: {error}.") from error
 
 
+@checked
 def address(form: Any) -> str:
     """A content address: sixteen hexadecimal digits of the SHA-256 of a canonical JSON text.
 
@@ -136,5 +141,8 @@ def address(form: Any) -> str:
         >>> address({"b": 1, "a": 2}) == address({"a": 2, "b": 1})
         True
     """
-    text = json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    try:
+        text = json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AxiswiseError(f"`form` must hold what JSON can. Got {shown(form)}: {error}.") from error
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -21,6 +21,7 @@
 
 from pathlib import Path
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 
 RUN, MEMBER, COHORT, ARRAYS = "axiswise-run-2", "axiswise-member-2", "axiswise-cohort-2", "axiswise-arrays-2"
@@ -83,6 +84,7 @@ def matching(pattern: Path) -> list[Path]:
     return sorted(pattern.parent.glob(pattern.name))
 
 
+@checked
 def records_file(run: Path) -> Path:
     """The file with a run's records: ``records.jsonl``, or ``records.jsonl.gz`` if there is only that.
 

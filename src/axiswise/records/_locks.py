@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 
 
@@ -25,6 +26,7 @@ POLL_INTERVAL = 0.02  # seconds
 
 
 @contextmanager
+@checked
 def locked(path: Path, refusal: str, timeout: float = TIMEOUT) -> Iterator[None]:
     """Locks that file; the system unlocks it when the process ends, however it ends.
 
@@ -72,6 +74,7 @@ def locked(path: Path, refusal: str, timeout: float = TIMEOUT) -> Iterator[None]
             _unlock(file)
 
 
+@checked
 def is_locked(path: Path) -> bool:
     """Whether a process has locked that file. It makes and changes nothing, and is False where there are no locks."""
     if not path.is_file():

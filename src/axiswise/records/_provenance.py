@@ -3,7 +3,10 @@
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+from axiswise._arguments import checked
 
+
+@checked
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that results depend on.
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from axiswise._arguments import checked, misfit
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import read_json, read_rows, replacing, row_line
-from axiswise.records._forms import RunForm, misfit, plain_types
+from axiswise.records._forms import RunForm, plain_types
 from axiswise.records._html import html_table
 from axiswise.records._identity import address
 from axiswise.records._layout import RECORDS_FILE, RUN, RUN_FILE, records_file, records_files
@@ -127,6 +128,7 @@ class Record(dict[str, Any]):
 PLAIN = {field: plain_types(kind) for field, kind in Record.__annotations__.items()}
 
 
+@checked
 def read_records(run: str | Path) -> Iterator[Record]:
     """Reads the records of a run folder one by one, in the order of the file; none if nothing was measured yet.
 
@@ -154,6 +156,7 @@ def read_records(run: str | Path) -> Iterator[Record]:
     return _last_records(path) if path.is_file() else iter(())
 
 
+@checked
 def read_runs(folder: str | Path) -> dict[str, Iterator[Record]]:
     """The records of all runs below a folder, as `read_records` reads them, by the run's path within it, sorted.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from axiswise._arguments import checked
 from axiswise.records import Explanation, Finding, write_bytes
 from axiswise.report._sections import number, setting
 from axiswise.report.figures import HeatMap, explained, heat_maps
@@ -53,6 +54,7 @@ MOVED = (
 )
 
 
+@checked
 def page(explanation: Explanation, path: str | Path) -> Path:
     """Writes an explanation as one self-contained HTML page, without network or scripts.
 

@@ -3,51 +3,105 @@
 import base64
 import io
 import json
+import math
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.image import imsave
+from PIL import Image
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.records import Exploration, ExploredMember, write_bytes
-from axiswise.records._exploration import NOT_CHOSEN
+from axiswise.records._exploration import NOT_CHOSEN, STRIP_GAP
 from axiswise.report._folder import Setting, plain
 from axiswise.report._sections import label, number, phrase
 from axiswise.report.html import Markup, element, join, whole_page
 
 SCRIPTS = ("decoder.js", "geometry.js", "page.js")
 SCORES = 3  # measures that are shown beside a member
-GAP = 2  # pixels between the images of a strip
+ADDRESS = 8  # characters of an address that name a member
+GAP_GREY = 128  # between the images of a strip: apart from black and from white
 # The browser itself refuses to fetch anything, whatever the page says.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-HOW = (
-    "Every image is decoded here, in your browser, by the weights of a trained model. Move a slider, type a value, or "
-    "play a latent; drag across an image to move two latents at once. Arrow keys do the same. A slider of the member "
-    "that leads moves the corresponding latent of the others: the one whose codes correlate with its own."
+STEPS = (
+    "Start from {}: every model below encodes it, and decodes it again.",
+    "Move a slider, press ▶ or type a value, and see what that latent changes. Drag across a picture to move two.",
+    "The sliders are those of the model that leads, A at first. In the others, the corresponding latents move along.",
+)
+KEYS = (
+    ("Tab, Shift + Tab", "to the next control, and back"),
+    ("← →", "on a slider: a small step; Page Up and Page Down: a large one; Home and End: the ends"),
+    ("← → ↑ ↓", "on an image or on the codes: two latents at once"),
+    ("Space", "on ▶: play, and pause"),
+    ("Enter", "in a number field: take the value"),
+)
+WORDS = (
+    (
+        "z0, z1, …",
+        "The latents: the numbers of a code. A slider goes as far as the codes of the data and the prior do.",
+    ),
+    (
+        "KL",
+        "How much a latent tells of an image, in nats: the divergence of its posterior from the prior, averaged over "
+        "data. Sliders are ordered by it; in models without noise, by the spread of the codes.",
+    ),
+    (
+        "passive",
+        "A latent that tells next to nothing: for any image, its posterior is about as wide as the prior. It is folded "
+        "away.",
+    ),
+    (
+        "counterpart",
+        "The latent of another model that corresponds: its codes of the same images correlate most, paired one to one. "
+        "The number is the size of the correlation, 1 if both are the same up to scale; a minus says that it runs the "
+        "other way.",
+    ),
+    (
+        "no counterpart",
+        "No latent of that model shares at least half of the variance, a correlation of 0.71. That model stands still.",
+    ),
+    (
+        "Jacobian",
+        "J has a column for each latent: how every pixel changes when the latent grows by a little.",
+    ),
+    (
+        "DtO",
+        "Distance to orthogonality: 0 where all columns of J, of active latents, are at right angles; larger, the more "
+        "the latents mix.",
+    ),
+    (
+        "JᵀJ off its diagonal",
+        "The share of the columns' products that is between different latents; 0 % at right angles.",
+    ),
+    ("MIG and others", "What the study measured of the model; its report explains them."),
 )
 COLUMN = "grey is no change, white brighter, black darker"
+COLOURS = "grey is no change, a colour where that colour grows"
 ARROW = "the thick line above"
 WHY = (
-    "What the latent in hand changes is a column of the decoder's Jacobian J: {}. If all columns are at right angles, "
-    "the distance to orthogonality (DtO) and the share of JᵀJ off its diagonal are 0. Turn the knob: two latents are "
-    "rotated, in encoder and decoder alike. The model reconstructs as before, but its columns are no longer at right "
-    "angles."
+    "What the latent that was moved last changes is a column of the decoder's Jacobian J: {}. VAEs tend to keep the "
+    "columns at right angles: then DtO and the share of JᵀJ off its diagonal are 0. Turn the knob to lose that. It "
+    "rotates two latents, in encoder and decoder alike: the model reconstructs as before, but its columns are no "
+    "longer at right angles, and each of the two sliders now changes what both did."
 )
 NO_SCRIPT = "This page decodes images with a script of its own, and your browser does not run scripts. Allow them here."
 PLANE = (
     "Small dots: data, in {}. Lines: the image of the plane of two latents. Large dot: what is decoded. Square: the "
-    "observation that one starts from. Thick line: where the latent in hand moves the dot."
+    "observation that one starts from. Thick line: where the latent that was moved last moves the dot."
 )
 STRIPS = "Each row moves one latent by two standard deviations of its codes to either side."
+CHOOSE = "To run others, name them by the beginnings of their addresses: axiswise explore FOLDER --members {}"
 HISTOGRAM = (
-    "Most informative first. Bars: codes of the data. Line: the prior. Below: the counterpart in each other member, "
-    "and how strongly their codes correlate."
+    "Most informative first. Bars: codes of the data; line: the prior. Below each, its counterparts in the other "
+    "models, and how strongly they correlate."
 )
+NO_ACTIVE = "No latent is active: images hardly depend on any."
 
 
+@checked
 def explorer(exploration: Exploration, path: str | Path) -> Path:
     """Writes a page in which decoders run: one HTML file, without server or network.
 
@@ -69,8 +123,14 @@ def explorer(exploration: Exploration, path: str | Path) -> Path:
         reasons = dict.fromkeys(member.reason for member in exploration.members if member.reason)
         why = f": {'; '.join(reasons)}" if reasons else ""
         raise AxiswiseError(f"Expected at least one member that can be shown. Got none{why}.")
+    page, allowed = _document(exploration).encode("utf-8"), exploration.about.get("megabytes", math.inf)
+    if len(page) > allowed * 1e6:
+        raise AxiswiseError(
+            f"Expected a page of at most {allowed:g} MB. Got {len(page) / 1e6:.2f} MB: allow more, or explore fewer "
+            "members."
+        )
     path = Path(path)
-    write_bytes(path, _document(exploration).encode("utf-8"))
+    write_bytes(path, page)
     return path
 
 
@@ -82,8 +142,8 @@ def _document(exploration: Exploration) -> str:
         element("noscript", element("p", NO_SCRIPT, class_="warning")),
     ]
     if exploration.running:
-        parts += [_controls(), _stage(exploration)]
-    parts.append(_stills(still))
+        parts += [_controls("an image" if len(exploration.shape) == 3 else "an observation"), _stage(exploration)]
+    parts.append(_stills(still, folded=bool(exploration.running)))
     scripts = [
         # "<" ends no element within a script: JSON has another way to write it.
         Markup(f'<script type="application/json" id="exploration">{contents.replace("<", chr(92) + "u003c")}</script>'),
@@ -104,18 +164,30 @@ def _lead(summary: str) -> Markup:
 
 def _facts(exploration: Exploration, contents: str) -> Markup:
     running, about = len(exploration.running), exploration.about
+    steps = [f"{count:,}" for count in about.get("steps", ())]
+    trained = f"{'–'.join(dict.fromkeys((steps[0], steps[-1])))} steps" if steps else ""
     facts = {
         "dataset": str(about.get("dataset", "")),
-        "members that run": f"{running} of {about.get('members', len(exploration.members))}",
+        "models that run here": f"{running} of {about.get('members', len(exploration.members))}",
+        "trained for": trained,
         "weights and codes": f"{len(contents) / 1e6:.1f} MB",
     }
     pairs = (element("div", element("dt", name), element("dd", text)) for name, text in facts.items() if text)
     return element("dl", *pairs, class_="facts")
 
 
-def _controls() -> Markup:
+def _controls(start: str) -> Markup:
+    folds = (("Keys", KEYS), ("What the words mean", WORDS))
     return join(
-        element("p", HOW, class_="how"),
+        element("ol", *(element("li", step.format(start)) for step in STEPS), class_="how"),
+        element(
+            "div",
+            *(
+                element("details", element("summary", name), element("dl", *_terms(pairs), class_="terms"))
+                for name, pairs in folds
+            ),
+            class_="help",
+        ),
         element(
             "div",
             element("span", "Start from"),
@@ -124,6 +196,10 @@ def _controls() -> Markup:
             class_="from",
         ),
     )
+
+
+def _terms(pairs: Sequence[tuple[str, str]]) -> list[Markup]:
+    return [element(tag, text) for pair in pairs for tag, text in zip(("dt", "dd"), pair, strict=True)]
 
 
 def _stage(exploration: Exploration) -> Markup:
@@ -137,7 +213,7 @@ def _stage(exploration: Exploration) -> Markup:
         "section",
         element("h2", "Latents"),
         element("p", HISTOGRAM, class_="note"),
-        element("p", "No latent is active: images hardly depend on any.", id="no-active", class_="note", hidden=""),
+        element("p", NO_ACTIVE, id="no-active", class_="note", hidden=""),
         element("div", id="sliders"),
         passive,
         class_="latents",
@@ -148,14 +224,17 @@ def _stage(exploration: Exploration) -> Markup:
         note = element(
             "p", PLANE.format("their plane" if size <= 2 else "their first two principal directions"), class_="note"
         )
-    stage = element("section", element("h2", "What they decode"), note, element("div", id="members"), class_="stage")
+    drag = element("p", "", id="drag-note", class_="note")
+    stage = element(
+        "section", element("h2", "What the models decode"), note, drag, element("div", id="members"), class_="stage"
+    )
     knobs = element(
         "div",
         element("label", "across ", element("select", id="across")),
         element("label", "up ", element("select", id="up")),
         element(
             "label",
-            "rotate them ",
+            "rotate both ",
             Markup('<input type="range" id="angle" min="-90" max="90" step="1" value="0">'),
             element("output", "0°", id="angle-value"),
         ),
@@ -167,59 +246,63 @@ def _stage(exploration: Exploration) -> Markup:
         element("figcaption", "", id="codes-note"),
         class_="code-plane",
     )
+    column = ARROW if len(exploration.shape) != 3 else COLOURS if exploration.shape[0] == 3 else COLUMN
+    words = element("p", WHY.format(column), class_="note")
     reasons = element(
         "section",
-        element("h2", "Two latents, and why"),
-        element("p", WHY.format(COLUMN if len(exploration.shape) == 3 else ARROW), class_="note"),
-        knobs,
-        plane,
-        element("p", "In hand: ", element("b", "", id="hand"), class_="note"),
+        element("h2", "Why: the decoder’s Jacobian, and a rotation that spoils it"),
+        element("div", plane, element("div", words, knobs), class_="turning"),
+        element("p", "Shown: the column of ", element("b", "", id="hand"), ", which was moved last.", class_="note"),
         element("div", id="whys"),
         class_="reasons",
     )
     return element("div", stage, latents, reasons, class_="explorer")
 
 
-def _stills(members: Sequence[ExploredMember]) -> Markup:
-    shown = [member for member in members if "strip" in member.arrays or member.reason != NOT_CHOSEN]
-    left = len(members) - len(shown)
-    words = f"{left} more {'member was' if left == 1 else 'members were'} not chosen; `--members` chooses others."
-    parts = [element("p", STRIPS, class_="note"), element("div", *map(_still, shown), class_="stills")] if shown else []
+def _stills(members: Sequence[ExploredMember], *, folded: bool) -> Markup:
     if not members:
         return Markup()
+    shown = [member for member in members if "strip" in member.arrays or member.reason != NOT_CHOSEN]
+    left = len(members) - len(shown)
+    count = f"{len(members)} {'model' if len(members) == 1 else 'models'}"
+    choose = CHOOSE.format(",".join(member.address[:ADDRESS] for member in members[:2]))
+    more = f"{left} {'more ' if shown else ''}{'is' if left == 1 else 'are'} not shown."
     return element(
-        "section",
-        element("h2", "Members that do not run here"),
-        *parts,
-        element("p", words, class_="note") if left else Markup(),
+        "details",
+        element("summary", element("h2", f"{count} that {'does' if len(members) == 1 else 'do'} not run here")),
+        element("p", choose, class_="note"),
+        *([element("p", STRIPS, class_="note"), element("div", *map(_still, shown), class_="stills")] if shown else []),
+        element("p", more, class_="note") if left else Markup(),
+        class_="rest",
+        **({} if folded else {"open": ""}),
     )
 
 
 def _still(member: ExploredMember) -> Markup:
-    name, words = _name(member), [f"Still, since {member.reason}.", *_scores(member)]
-    caption = element("figcaption", element("b", name), " ", " ".join(words))
+    reason = [] if member.reason == NOT_CHOSEN else [f"It does not run, since {member.reason}."]
+    words = [*reason, " · ".join(_scores(member))]
+    caption = join(element("b", _name(member)), " ", element("code", member.address[:ADDRESS]), " ", " ".join(words))
     if "strip" not in member.arrays:
-        return element("figure", caption)
+        return element("figure", element("figcaption", caption))
     rows = ", ".join(f"z{latent}" for latent in member.arrays["strip_latents"].tolist())
     source = "data:image/png;base64," + _encoded(_png(member.arrays["strip"]))
     image = Markup(element("img", src=source, alt=f"Traversals of {rows}").removesuffix("</img>"))
-    return element("figure", image, join(caption, element("figcaption", f"Rows: {rows}.")))
+    return element("figure", image, element("figcaption", caption, f" Rows: {rows}."))
 
 
 def _png(strip: np.ndarray) -> bytes:
     """Images (rows, columns, channels, height, width) in bytes side by side, as a PNG."""
-    apart = np.pad(strip, [(0, 0)] * 3 + [(0, GAP)] * 2, constant_values=255)
+    apart = np.pad(strip, [(0, 0)] * 3 + [(0, STRIP_GAP)] * 2, constant_values=GAP_GREY)
     rows, columns, channels, height, width = apart.shape
     sheet = apart.transpose(0, 3, 1, 4, 2).reshape(rows * height, columns * width, channels)
-    colours = sheet if channels == 3 else np.repeat(sheet[..., :1], 3, axis=-1)
     file = io.BytesIO()
-    metadata: Any = {"Software": None}  # its version would change the bytes
-    imsave(file, np.ascontiguousarray(colours), format="png", metadata=metadata)
+    Image.fromarray(np.ascontiguousarray(sheet if channels == 3 else sheet[..., 0])).save(file, "png")
     return file.getvalue()
 
 
 def _name(member: ExploredMember) -> str:
-    return phrase({name: _setting(name, value) for name, value in member.settings.items()}) or member.address
+    last = sorted(member.settings.items(), key=lambda pair: pair[0] == "seed")
+    return phrase({name: _setting(name, value) for name, value in last}) or member.address
 
 
 def _setting(name: str, value: Any) -> Setting:
@@ -261,12 +344,13 @@ def _member(member: ExploredMember) -> dict[str, Any]:
     }
     return {
         "name": _name(member),
+        "address": member.address[:ADDRESS],
         "role": _role(member.role),
         "scores": _scores(member),
         "layers": list(member.layers),
         "weights": _encoded(arrays["weights"].astype("<f2").tobytes()),
         "codes": _encoded(arrays["codes"].astype("<f4").tobytes()),
-        "decoded": _encoded(arrays["decoded"].astype("<f2").tobytes()),
+        "decoded": _encoded(arrays["decoded"].astype("<f4").tobytes()),
         "active": arrays["active"].tolist(),
         "symmetric": bool(arrays.get("symmetric", np.zeros(1)).any()),
         "counterparts": [latents.tolist() for latents in member.counterparts],

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.records import write_bytes
 from axiswise.records._layout import FIGURES_FOLDER, REPORT_FILE
@@ -15,6 +16,7 @@ from axiswise.report._pictures import pictures
 from axiswise.report._sections import sections
 
 
+@checked
 def write_report(folder: str | Path) -> Path:
     """Turns a folder of records and stored arrays into ``report.html``, and its figures into ``figures/*.png``.
 
@@ -40,6 +42,7 @@ def write_report(folder: str | Path) -> Path:
     return folder / REPORT_FILE
 
 
+@checked
 def contact_sheet(images: np.ndarray, path: Path, titles: Sequence[str] | None = None) -> Path:
     """Writes images side by side to a PNG file.
 
@@ -66,6 +69,7 @@ def contact_sheet(images: np.ndarray, path: Path, titles: Sequence[str] | None =
     return path
 
 
+@checked
 def scatter_sheet(x: np.ndarray, factors: np.ndarray, names: Sequence[str], path: Path) -> Path:
     """Writes a scatter plot of vector data per factor, coloured by that factor, to a PNG file.
 
@@ -93,6 +97,7 @@ def scatter_sheet(x: np.ndarray, factors: np.ndarray, names: Sequence[str], path
     return path
 
 
+@checked
 def heat_map_sheet(
     matrices: Sequence[np.ndarray],
     path: Path,

@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
+from axiswise._arguments import checked
 from axiswise.report.figures import DPI
 
 __all__ = ["Markup", "Picture", "element", "figure", "join", "table", "whole_page"]
@@ -42,7 +43,12 @@ def join(*children: str) -> Markup:
 
 
 class Picture(NamedTuple):
-    """A drawn figure: file name, bytes, caption, alternative text, and its place on the page."""
+    """A drawn figure: file name, bytes, caption, alternative text, and its place on the page.
+
+    Example:
+        >>> Picture("planes.png", b"", "Five models.", "Five latent planes").place
+        'wide'
+    """
 
     name: str
     png: bytes
@@ -51,8 +57,16 @@ class Picture(NamedTuple):
     place: Literal["wide", "half", "beside"] = "wide"
 
 
+@checked
 def figure(picture: Picture) -> Markup:
-    """A picture with its caption, inside the page."""
+    """A picture with its caption, inside the page.
+
+    Example:
+        >>> from axiswise.report.figures import contact
+        >>> import numpy as np
+        >>> figure(Picture("disc.png", contact(np.zeros((1, 1, 8, 8)), None), "A disc.", "A disc"))[:21]
+        '<figure class="wide">'
+    """
     source = "data:image/png;base64," + base64.b64encode(picture.png).decode("ascii")
     pixels = int.from_bytes(picture.png[16:20], "big")  # a PNG begins with its size
     width = pixels * INCH // DPI  # so that text has the same size in all figures
@@ -62,13 +76,20 @@ def figure(picture: Picture) -> Markup:
     )
 
 
+@checked
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: str = "scroll") -> Markup:
-    """A table; "scroll prose" lets the text of its cells run over several lines."""
+    """A table; "scroll prose" lets the text of its cells run over several lines.
+
+    Example:
+        >>> table(["β"], [["4"]])
+        '<div class="scroll"><table><thead><tr><th>β</th></tr></thead><tbody><tr><td>4</td></tr></tbody></table></div>'
+    """
     head = element("thead", element("tr", *(element("th", text) for text in heads)))
     body = element("tbody", *(element("tr", *(element("td", cell) for cell in row)) for row in rows))
     return element("div", element("table", head, body), class_=style)
 
 
+@checked
 def whole_page(title: str, *children: str, head: str = "") -> str:
     """Makes a document of a page's parts, in the style of all reports.
 
@@ -76,6 +97,10 @@ def whole_page(title: str, *children: str, head: str = "") -> str:
         title: The document's title.
         children: Its parts, one below the other.
         head: What else belongs into the document's head, such as a style of its own.
+
+    Example:
+        >>> whole_page("Empty", element("p", "Nothing."))[-43:].strip()
+        '<main><p>Nothing.</p></main></body></html>'
     """
     style = files("axiswise.report").joinpath("page.css").read_text(encoding="utf-8")
     first = element(

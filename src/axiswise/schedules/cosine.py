@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from axiswise.schedules.schedule import check_steps
+from axiswise._arguments import Count, Number, check_fields
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Cosine:
         [1.0, 0.5, 0.0, 0.0]
     """
 
-    start: float
-    end: float
-    steps: int
+    start: Number
+    end: Number
+    steps: Count
 
     def __post_init__(self) -> None:
-        check_steps("Cosine", self.steps)
+        check_fields(self)
 
     def at(self, step: int) -> float:
         """The formula above, with t = min(step, steps)."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from axiswise.schedules.schedule import check_steps
+from axiswise._arguments import Count, Number, check_fields
 
 
 @dataclass(frozen=True)
@@ -10,6 +10,10 @@ class Linear:
     r"""A straight line from `start` to `end` over `steps` steps, constant afterwards.
 
     .. math:: v(t) = \mathrm{start} + (\mathrm{end} - \mathrm{start}) \min(t / T, 1)
+
+    References:
+        Bowman et al., *Generating sentences from a continuous space*, CoNLL 2016, section 3.1 (the weight of a
+        divergence that rises in training).
 
     Arguments:
         start: Value at step 0.
@@ -21,12 +25,12 @@ class Linear:
         [0.0, 2.0, 4.0, 4.0]
     """
 
-    start: float
-    end: float
-    steps: int
+    start: Number
+    end: Number
+    steps: Count
 
     def __post_init__(self) -> None:
-        check_steps("Linear", self.steps)
+        check_fields(self)
 
     def at(self, step: int) -> float:
         """The formula above, with t = step and T = steps."""

@@ -1,11 +1,12 @@
 """Schedules, and how hyperparameters are declared, checked and evaluated."""
 
 import math
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints, runtime_checkable
 
+from axiswise._arguments import checked, shown
 from axiswise.errors import AxiswiseError
 
 
@@ -28,6 +29,7 @@ Hyperparameter = float | int | Schedule
 """The type of every field that may differ between the members of a cohort: a number, or a schedule of the step."""
 
 
+@checked
 def value_at(hyperparameter: Hyperparameter, step: int) -> float:
     """Returns the value of a number or a schedule at a step.
 
@@ -43,6 +45,7 @@ def value_at(hyperparameter: Hyperparameter, step: int) -> float:
     return hyperparameter.at(step) if isinstance(hyperparameter, Schedule) else float(hyperparameter)
 
 
+@checked
 def hyperparameters(owner: Any) -> dict[str, Hyperparameter]:
     """Returns the fields of a frozen dataclass that are hyperparameters, with their values.
 
@@ -64,6 +67,8 @@ def hyperparameters(owner: Any) -> dict[str, Hyperparameter]:
         >>> hyperparameters(Mine(width=2))
         {'width': 2}
     """
+    if not is_dataclass(owner) or isinstance(owner, type):
+        raise AxiswiseError(f"`owner` must be an objective or an optimizer, a dataclass. Got {shown(owner)}.")
     return {name: getattr(owner, name) for name in _names_of_hyperparameters(type(owner))}
 
 
@@ -86,17 +91,18 @@ def _is_hyperparameter(hint: Any) -> bool:
     )
 
 
+@checked
 def check_hyperparameter(
-    owner: str, name: str, hyperparameter: Hyperparameter, *, low: float = 0.0, below: float = math.inf
+    owner: str, name: str, hyperparameter: Any, *, low: float = 0.0, below: float | None = None
 ) -> None:
     """Raises unless a number is finite, at least `low` and less than `below`, and a schedule starts and ends there.
 
     Arguments:
         owner: Name of the class, for the message.
         name: Name of the field, for the message.
-        hyperparameter: The number or schedule.
+        hyperparameter: The number or schedule, or whatever stands in its place.
         low: Smallest value.
-        below: Bound that the value must be less than.
+        below: Bound that the value must be less than, if there is one.
 
     Example:
         >>> check_hyperparameter("BetaVAE", "beta", -1.0)
@@ -109,14 +115,8 @@ def check_hyperparameter(
         values = [hyperparameter]
     else:
         values = [math.nan]
-    if not all(low <= value < below for value in values):  # false for NaN and infinity
-        ceiling = "" if below == math.inf else f" and below {below}"
+    if not all(low <= value < (math.inf if below is None else below) for value in values):  # false for NaN and infinity
+        ceiling = "" if below is None else f" and below {below}"
         raise AxiswiseError(
-            f"`{name}` of {owner} must be a finite number of at least {low}{ceiling}. Got {hyperparameter!r}."
+            f"`{name}` of {owner} must be a finite number of at least {low}{ceiling}. Got {shown(hyperparameter)}."
         )
-
-
-def check_steps(name: str, steps: int) -> None:
-    """Raises unless a schedule has a whole number of steps, at least 1."""
-    if not isinstance(steps, int) or steps < 1:
-        raise AxiswiseError(f"`steps` of a {name} schedule must be a whole number of at least 1. Got {steps!r}.")

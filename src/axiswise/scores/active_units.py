@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.scores._value import Count, Of, as_html, as_text
 from axiswise.scores.score import as_codes, as_value
@@ -28,6 +29,7 @@ class ActiveUnits(NamedTuple, Of[Count]):
     _repr_html_ = as_html
 
 
+@checked
 def active_units(
     variance: Codes | None = None,
     kl: Codes | None = None,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.special import stdtrit
 
+from axiswise._arguments import checked
 from axiswise.errors import NotDefined
 from axiswise.numerics import assignment, cross_correlation, standardised
 from axiswise.scores._value import as_html, as_text
@@ -57,6 +58,7 @@ class Agreement(NamedTuple):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, compares=True)
+@checked
 def agreement(
     codes: Codes,
     kl: Codes | None = None,

@@ -6,13 +6,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._logistic import NAMED, logistic_regression
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Values
+from axiswise.shapes import Bins, Codes, Float, Int, Kind, OnMissing, Values
 
 NUMBERS_AT_ONCE = 1 << 18  # differences of codes in one block: they stay in the cache
 
@@ -48,6 +49,7 @@ class BetaVAEScore(NamedTuple, Of[Value]):
     best=None,  # codes that mix factors reach it too
     tolerance=0.005,
 )
+@checked
 def beta_vae(
     codes: Codes,
     factors: Values,
@@ -58,7 +60,7 @@ def beta_vae(
     batch: int = 64,
     points: int = 10_000,
     test_points: int = 5_000,
-    bins: int = 20,
+    bins: Bins = 20,
 ) -> BetaVAEScore[Value]:
     r"""Scores how well a linear classifier tells which factor the samples of pairs share.
 

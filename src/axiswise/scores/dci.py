@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise._columns import as_array
 from axiswise.errors import AxiswiseError
 from axiswise.scores._gradient_trees import Boosted, boosted_trees
@@ -51,6 +52,7 @@ class DCI(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, tolerance=0.02)
+@checked
 def dci(
     codes: Codes,
     factors: Values,
@@ -140,6 +142,7 @@ def dci(
     )
 
 
+@checked
 def dci_disentanglement(importance: Num[Array, "... z k"] | Table) -> Value:
     r"""Disentanglement D of a matrix of importances: does each latent serve one factor? See :func:`dci`.
 
@@ -153,6 +156,7 @@ def dci_disentanglement(importance: Num[Array, "... z k"] | Table) -> Value:
     return _weighted(_read_importance(importance))
 
 
+@checked
 def dci_completeness(importance: Num[Array, "... z k"] | Table) -> Value:
     r"""Completeness C of a matrix of importances: is each factor served by one latent? See :func:`dci`.
 

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics._line_neighbours import nearest_on_line
 from axiswise.scores._value import Of, Value, as_html, as_text
@@ -45,6 +46,7 @@ class Disentanglement(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, tolerance=0.05)
+@checked
 def disentanglement(
     codes: Codes,
     factors: Values,
@@ -169,6 +171,8 @@ def _target(factors: Factors, column: int) -> _Target:
         levels = np.unique(values[:, 0], return_inverse=True)[1]
         frequent = float(np.bincount(levels).max()) / len(levels)
         return _Target(levels, values, frequent, frequent, 1 - frequent)
+    if not values.var(0).sum() > 0 and (largest := np.abs(values).max()) > 0:
+        values = values / largest  # the squares of smaller numbers are 0
     deviation = float(np.sqrt(values.var(0).sum()))
     return _Target(None, values, 0.0, deviation, deviation)
 

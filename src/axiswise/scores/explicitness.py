@@ -7,12 +7,13 @@ import numpy as np
 from numpy import ndarray
 from scipy.stats import rankdata
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.scores._logistic import NAMED, logistic_regression
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, split
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Points, Values
+from axiswise.shapes import Bins, Codes, Float, Int, Kind, OnMissing, Points, Values
 
 
 class Explicitness(NamedTuple, Of[Value]):
@@ -43,6 +44,7 @@ class Explicitness(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.5, tolerance=0.015)
+@checked
 def explicitness(
     codes: Codes,
     factors: Values,
@@ -51,7 +53,7 @@ def explicitness(
     missing: OnMissing = "raise",
     test: Points | None = None,
     seed: int = 0,
-    bins: int = 20,
+    bins: Bins = 20,
 ) -> Explicitness[Value]:
     r"""Scores how well a linear classifier of all latents together ranks the samples of each level before the others.
 

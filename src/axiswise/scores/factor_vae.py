@@ -7,12 +7,13 @@ import numpy as np
 from numpy import ndarray
 from scipy.sparse import csr_array
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.scores._interventions import Groups, below, groups
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Shaped, Values
+from axiswise.shapes import Bins, Codes, Float, Int, Kind, OnMissing, Shaped, Values
 
 
 class FactorVAEScore(NamedTuple, Of[Value]):
@@ -51,6 +52,7 @@ class FactorVAEScore(NamedTuple, Of[Value]):
     chance=lambda sizes, latents: 1 / len(sizes),
     tolerance=0.01,
 )
+@checked
 def factor_vae(
     codes: Codes,
     factors: Values,
@@ -62,7 +64,7 @@ def factor_vae(
     votes: int = 10_000,
     test_votes: int = 5_000,
     threshold: float | int = 0.05,
-    bins: int = 20,
+    bins: Bins = 20,
 ) -> FactorVAEScore[Value]:
     r"""Scores how well the latent of least variance tells which factor was held fixed.
 

@@ -7,11 +7,14 @@ from typing import final, get_args
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import check_fields, checked
 from axiswise._columns import as_columns, bad_rows
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import equal_width_bins
 from axiswise.scores.score import DROPPING
 from axiswise.shapes import Float, Int, Kind, Shaped, Values
+
+LARGEST = 1e150  # of factors
 
 
 @final
@@ -30,6 +33,9 @@ class Factors:
     kinds: tuple[Kind, ...]
     names: tuple[str, ...]
     levels: tuple[tuple[str, ...] | None, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __len__(self) -> int:
         return self.values.shape[1]
@@ -81,6 +87,7 @@ class Factors:
         return np.stack([np.cos(angles), np.sin(angles)], -1)
 
 
+@checked
 def as_factors(factors: Values, samples: int, kinds: Kind | Sequence[Kind] | None = None) -> Factors:
     """Reads factors of shape (n, k), or (n) for a single one, that belong to `samples` codes.
 
@@ -107,6 +114,7 @@ def as_factors(factors: Values, samples: int, kinds: Kind | Sequence[Kind] | Non
     for bad, what, remedy in (
         (np.isnan(values), "missing values (NaN)", DROPPING),
         (np.isinf(values), "infinite values", "leave these rows out."),
+        (np.abs(values) > LARGEST, f"values beyond ±{LARGEST:g}, whose squares are not", "rescale them."),
     ):
         if bad.any():
             raise AxiswiseError(f"`factors` must be finite. Got {what} in {bad_rows(bad, names)}; {remedy}")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import standardised
 from axiswise.scores._value import Of, Value, as_html, as_text
@@ -33,6 +34,7 @@ class GaussianTotalCorrelation(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, best=0.0)
+@checked
 def gaussian_total_correlation(codes: Codes, *, missing: OnMissing = "raise") -> GaussianTotalCorrelation[Value]:
     r"""Scores how far the codes' covariance is from a diagonal one, as a divergence. It needs no factors.
 

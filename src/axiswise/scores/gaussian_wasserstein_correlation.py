@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.numerics import covariance
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_codes
@@ -32,6 +33,7 @@ class GaussianWassersteinCorrelation(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift"], chance=0.0, best=0.0)
+@checked
 def gaussian_wasserstein_correlation(
     codes: Codes, *, missing: OnMissing = "raise"
 ) -> GaussianWassersteinCorrelation[Value]:

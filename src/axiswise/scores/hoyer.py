@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_codes
 from axiswise.scores.score import as_value, score
@@ -31,6 +32,7 @@ class Hoyer(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "scale"], best=None)
+@checked
 def hoyer(codes: Codes, *, missing: OnMissing = "raise", scale: bool = True) -> Hoyer[Value]:
     r"""Scores how much of each embedding lies in a few of its d latents, on average over embeddings.
 

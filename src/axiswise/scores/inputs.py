@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise._columns import Columns, as_columns, as_columns_alike, complete_rows
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import permutation
@@ -19,11 +20,27 @@ HELD_OUT = 3  # one sample in so many is held out where a score needs a test par
 
 
 class UndefinedScore(UserWarning):
-    """A factor, or a whole code, is constant: what a score says about it is not defined."""
+    """A factor, or a whole code, is constant: what a score says about it is not defined.
+
+    Example:
+        >>> import warnings
+        >>> from axiswise.scores import mig
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = mig([[0.1], [0.9], [0.2]], {"on": [0, 1, 0], "still": [3, 3, 3]})
+        >>> caught[0].category.__name__
+        'UndefinedScore'
+    """
 
 
 class Inputs(NamedTuple):
-    """What a score was computed from, as far as its numbers do not show it."""
+    """What a score was computed from, as far as its numbers do not show it.
+
+    Example:
+        >>> from axiswise.scores import mig
+        >>> mig([[0.1], [0.9], [0.2], [0.8]], {"on": [0, 1, 0, 1]}).inputs.factor_names
+        ('on',)
+    """
 
     samples: int
     """Rows that were used, test points among them."""
@@ -75,6 +92,7 @@ class Split(NamedTuple):
     inputs: Inputs
 
 
+@checked
 def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
     """Reads the codes of a score that needs no factors.
 
@@ -92,6 +110,7 @@ def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
     return CodesRead(read, _inputs(read, None, array.shape[-2] - read.shape[-2]))
 
 
+@checked
 def read_pair(
     codes: Array | Table, factors: Values, kinds: Kind | Sequence[Kind] | None = None, missing: OnMissing = "raise"
 ) -> PairRead:
@@ -112,6 +131,7 @@ def read_pair(
     return PairRead(read, known, _inputs(read, known, dropped))
 
 
+@checked
 def read_population(
     codes: Array | Table, kl: Array | Table | None, kl_above: float, missing: OnMissing = "raise"
 ) -> PopulationRead:
@@ -147,6 +167,7 @@ def read_population(
     return PopulationRead(read, alive, _inputs(read, None, array.shape[1] - read.shape[1]))
 
 
+@checked
 def split(
     codes: Array | Table,
     factors: Values,
@@ -164,6 +185,11 @@ def split(
         test: Codes and factors to test on.
         seed: Decides which points are held out.
         missing: Whether to raise an error if values are missing (NaN), or to leave their rows out.
+
+    Example:
+        >>> parts = split(np.eye(6), [0, 1, 0, 1, 0, 1], None, None, seed=0)
+        >>> len(parts.train), len(parts.test)
+        (4, 2)
     """
     if test is None:
         read, known, dropped = _read(codes, as_columns(factors), kinds, missing)

@@ -6,13 +6,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import equal_width_bins
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.factors import Factors
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Int, Kind, OnMissing, Values
+from axiswise.shapes import Bins, Codes, Float, Int, Kind, OnMissing, Values
 
 Grouping = tuple[Int[ndarray, " n"], list[tuple[int, int]]]
 
@@ -45,6 +46,7 @@ class IRS(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift"])
+@checked
 def irs(
     codes: Codes,
     factors: Values,
@@ -52,7 +54,7 @@ def irs(
     kinds: Kind | Sequence[Kind] | None = None,
     missing: OnMissing = "raise",
     quantile: float = 0.99,
-    bins: int = 20,
+    bins: Bins = 20,
     merge: bool = True,
 ) -> IRS[Value]:
     r"""Scores how far a latent strays within samples that agree in one factor, against how far it strays at all.

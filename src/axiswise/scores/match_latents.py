@@ -6,6 +6,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.special import stdtrit
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, cross_correlation
 from axiswise.scores._value import as_html, as_text
@@ -31,6 +32,7 @@ class LatentMatches(NamedTuple):
     _repr_html_ = as_html
 
 
+@checked
 def match_latents(
     reference: Shaped[Array, "n z"] | Table, other: Shaped[Array, "... n y"] | Table, *, shared_above: float = 0.5
 ) -> LatentMatches:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.stats import rankdata
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, standardised
 from axiswise.scores._value import Of, Value, as_html, as_text
@@ -40,6 +41,7 @@ class MCC(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0)
+@checked
 def mcc(
     codes: Codes,
     factors: Values,

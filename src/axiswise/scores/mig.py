@@ -6,13 +6,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import binned_information, entropy, kraskov_information, ross_information
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.factors import Factors
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Kind, OnMissing, Values
+from axiswise.shapes import Bins, Codes, Float, Kind, OnMissing, Values
 
 NEAREST = ("nearest neighbours (Kraskov; Ross for levels)", "the factor's information with itself, estimated alike")
 
@@ -44,13 +45,14 @@ class MIG(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0)
+@checked
 def mig(
     codes: Codes,
     factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
     missing: OnMissing = "raise",
-    bins: int = 20,
+    bins: Bins = 20,
     estimator: Literal["bins", "neighbours"] = "bins",
     neighbours: int = 3,
 ) -> MIG[Value]:
@@ -79,7 +81,7 @@ def mig(
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
         equation 6; estimated from binned means as in Locatello et al., *Challenging common assumptions in the
         unsupervised learning of disentangled representations*, ICML 2019. For nearest neighbours see
-        :mod:`axiswise.numerics.neighbours`.
+        `axiswise.numerics.neighbours`.
 
     Arguments:
         codes: Posterior means, any leading axes (members) before samples and latents.

@@ -6,11 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.numerics import binned_information
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_pair
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, Kind, OnMissing, Values
+from axiswise.shapes import Bins, Codes, Float, Kind, OnMissing, Values
 
 
 class Modularity(NamedTuple, Of[Value]):
@@ -35,13 +36,14 @@ class Modularity(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"])
+@checked
 def modularity(
     codes: Codes,
     factors: Values,
     *,
     kinds: Kind | Sequence[Kind] | None = None,
     missing: OnMissing = "raise",
-    bins: int = 20,
+    bins: Bins = 20,
 ) -> Modularity[Value]:
     r"""Scores how little each latent says about any factor but the one it says most about.
 

@@ -5,11 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.numerics import binned_information, equal_width_bins
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_codes
 from axiswise.scores.score import as_value, score
-from axiswise.shapes import Codes, Float, OnMissing
+from axiswise.shapes import Bins, Codes, Float, OnMissing
 
 
 class MutualInformation(NamedTuple, Of[Value]):
@@ -32,7 +33,8 @@ class MutualInformation(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, best=0.0)
-def mutual_information(codes: Codes, *, missing: OnMissing = "raise", bins: int = 20) -> MutualInformation[Value]:
+@checked
+def mutual_information(codes: Codes, *, missing: OnMissing = "raise", bins: Bins = 20) -> MutualInformation[Value]:
     r"""Scores how much two latents say about each other, on average over pairs. It needs no factors.
 
     .. math:: \frac{1}{Z (Z - 1)} \sum_{y \ne z} I(c_y; c_z)

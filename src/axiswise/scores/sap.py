@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.scores._linear_svm import highest_line, linear_svms
 from axiswise.scores._value import Of, Value, as_html, as_text
@@ -43,6 +44,7 @@ class SAP(NamedTuple, Of[Value]):
 
 
 @score(invariances=["permute", "flip"], chance=0.0, best=None, tolerance=0.04)
+@checked
 def sap(
     codes: Codes,
     factors: Values,

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import checked
 from axiswise._columns import as_array, bad_rows
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Table
@@ -30,6 +31,7 @@ class Declaration(NamedTuple):
     compares: bool
 
 
+@checked
 def score(
     *,
     invariances: Iterable[Invariance],
@@ -64,6 +66,7 @@ def score(
     return declare
 
 
+@checked
 def declaration(function: Callable) -> Declaration | None:
     """What `function` declares, None if it is not a score.
 
@@ -74,6 +77,7 @@ def declaration(function: Callable) -> Declaration | None:
     return getattr(function, "declaration", None)
 
 
+@checked
 def as_codes(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n z"]:
     """Reads codes of shape (…, n, z) as float64 and refuses what no score can be computed from.
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.stats import rankdata
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import cross_correlation
 from axiswise.scores._lasso import lasso
@@ -40,6 +41,7 @@ class UDR(NamedTuple):
 
 
 @score(invariances=["permute", "flip", "shift", "scale"], best=None, tolerance=1e-9, compares=True)
+@checked
 def udr(
     codes: Codes,
     kl: Codes | None = None,

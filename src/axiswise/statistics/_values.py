@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import shown
 from axiswise.errors import AxiswiseError
 
 Values = Iterable[float | int | None] | ndarray
@@ -13,7 +14,10 @@ Values = Iterable[float | int | None] | ndarray
 
 def finite(values: Values) -> tuple[ndarray, int]:
     """The finite values as float64, and how many others there are."""
-    array = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    try:
+        array = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise AxiswiseError(f"`values` must be one number a member. Got {shown(values)}.") from error
     if array.ndim != 1:
         raise AxiswiseError(f"`values` must be one number a member. Got shape {array.shape}.")
     values = array[np.isfinite(array)]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise._arguments import Draws, checked
 from axiswise.errors import AxiswiseError
 from axiswise.statistics._resampling import check_settings, selections, signs
 from axiswise.statistics._student import half_width, two_sided
@@ -29,12 +30,13 @@ class Comparison(NamedTuple):
     """Which tests these are, and how many permutations were tried."""
 
 
+@checked
 def compare_paired(
-    a: Mapping[Any, float | int | None],
-    b: Mapping[Any, float | int | None],
+    a: Any,
+    b: Any,
     *,
     level: float = 0.95,
-    resamples: int = 10_000,
+    resamples: Draws = 10_000,
     seed: int = 0,
 ) -> Comparison:
     r"""Compares two groups whose members match one by one, by seed: mean difference, its interval, and two tests.
@@ -42,6 +44,10 @@ def compare_paired(
     The effect of a seed on both members of a pair cancels in their difference, so that far fewer are needed than
     unpaired. The permutation test flips the signs of differences, which exchanges the members of a pair: all
     :math:`2^n` ways for up to 12 pairs, drawn ones for more, which the observed one is added to.
+
+    References:
+        Student, *The probable error of a mean*, Biometrika 6, 1908 (the interval); Fisher, *The design of experiments*,
+        1935, section 21 (flips of signs).
 
     Arguments:
         a: Values by seed, as `grouped` gives them, or by anything else that says which belong together. Their order
@@ -75,7 +81,8 @@ def compare_paired(
     return Comparison(interval, p, permutation_p, f"paired: Student t; {tried} sign flips")
 
 
-def compare(a: Values, b: Values, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Comparison:
+@checked
+def compare(a: Values, b: Values, *, level: float = 0.95, resamples: Draws = 10_000, seed: int = 0) -> Comparison:
     r"""Compares two groups that are not matched: difference of means, its interval, and two tests.
 
     .. math:: \bar a - \bar b \pm t_\nu \sqrt{v_a + v_b}, \qquad

@@ -4,11 +4,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from axiswise._arguments import checked, shown
 from axiswise.errors import AxiswiseError
 
 Groups = dict[tuple[Any, ...], dict[Any, float]]
 
 
+@checked
 def grouped(
     rows: Iterable[Mapping[str, Any]],
     measure: str,
@@ -44,6 +46,8 @@ def grouped(
     found: Groups = {}
     measures = set()
     for row in rows:
+        if not isinstance(row, Mapping) or "measure" not in row:
+            raise AxiswiseError(f"`rows` must be records, each with its measure. Got {shown(row)}.")
         measures.add(row["measure"])
         if row["measure"] != measure:
             continue

@@ -9,6 +9,7 @@ import numpy as np
 from numpy import ndarray
 from scipy.special import ndtr, ndtri
 
+from axiswise._arguments import Draws, checked
 from axiswise.errors import AxiswiseError
 from axiswise.statistics._resampling import check_settings, resampled_rows, rows_without_one
 from axiswise.statistics._student import half_width
@@ -36,6 +37,7 @@ class Interval(NamedTuple):
     """Values that were missing."""
 
 
+@checked
 def mean_interval(values: Values, *, level: float = 0.95) -> Interval:
     r"""Mean of a few members' values and its Student t interval: the "mean ± 95 %" of every summary.
 
@@ -46,6 +48,9 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Interval:
     range), and of 5 and 10 values BCa covers about 83 % and 91 % where this interval covers 95 %. For values that are
     far from normal it covers less than its level, but more than the bootstrap does (lognormal, 10 values: both about
     85 %); from 20 values on the two agree. ``tests/statistics/test_intervals.py`` measures that.
+
+    References:
+        Student, *The probable error of a mean*, Biometrika 6, 1908.
 
     Arguments:
         values: One value a member; missing ones are left out and counted.
@@ -67,12 +72,13 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Interval:
     return Interval(mean, mean - half, mean + half, level, len(known), "Student t", left_out)
 
 
+@checked
 def bootstrap(
     values: Values,
     statistic: Callable[..., Any] = np.mean,
     *,
     level: float = 0.95,
-    resamples: int = 10_000,
+    resamples: Draws = 10_000,
     seed: int = 0,
 ) -> Interval:
     r"""Interval of any statistic of the members' values, by the bias-corrected and accelerated bootstrap.
@@ -115,12 +121,13 @@ def bootstrap(
     return Interval(estimate, low, high, level, len(known), method, left_out)
 
 
+@checked
 def bootstrap_rows(
     arrays: Sequence[ndarray],
     statistic: Callable[..., float],
     *,
     level: float = 0.95,
-    resamples: int = 1000,
+    resamples: Draws = 1000,
     seed: int = 0,
 ) -> Interval:
     """Interval of a statistic of samples, such as a score of codes and factors, by resampling the rows of all arrays.
@@ -129,7 +136,8 @@ def bootstrap_rows(
     how far it moves with other models. Rows are drawn with replacement, so a statistic that rises with repeated rows,
     as plug-in information does, is biased upwards in the resamples; the bias correction removes most of that.
 
-    The skewness is that of a jackknife that leaves out up to 200 blocks of rows in turn. The rest is as in `bootstrap`.
+    The skewness is that of a jackknife that leaves out up to 200 blocks of rows in turn.
+    See :func:`bootstrap` for the rest.
 
     Arguments:
         arrays: Arrays with one row a sample, all of the same length.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from numpy import ndarray
 
+from axiswise._arguments import Count, NonNegative, check_fields
 from axiswise.errors import AxiswiseError
 
 LARGER = {"accuracy": True, "elbo": True, "loss": False, "reconstruction": False}
@@ -40,15 +41,12 @@ class Plateau:
     """
 
     term: str
-    patience: int
-    least: float = 0.0
+    patience: Count
+    least: NonNegative = 0.0
     larger: bool | None = None
 
     def __post_init__(self) -> None:
-        if type(self.patience) is not int or self.patience < 1:
-            raise AxiswiseError(f"`patience` of Plateau must be a whole number of at least 1. Got {self.patience!r}.")
-        if not isinstance(self.least, int | float) or not 0.0 <= self.least < math.inf:
-            raise AxiswiseError(f"`least` of Plateau must be a finite number of at least 0. Got {self.least!r}.")
+        check_fields(self)
         if self.larger is None:
             if self.term not in LARGER:
                 raise AxiswiseError(

@@ -11,6 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
+from axiswise._arguments import checked, shown
+from axiswise.errors import AxiswiseError
 from axiswise.studies.study import Study
 
 Column = Literal["cpu", "gpu"]
@@ -39,6 +41,7 @@ class Cost(NamedTuple):
         return ("≥ " if self.unknown else "") + _duration(self.seconds)
 
 
+@checked
 @cache
 def read_costs(package: str) -> dict[str, Any]:
     """A package's ``costs.toml``: for each column what it was measured with, and its entries, seconds or a reason.
@@ -53,10 +56,14 @@ def read_costs(package: str) -> dict[str, Any]:
     module = sys.modules.get(package)
     if module is not None and not hasattr(module, "__path__"):  # a module of its own, not a package
         return {}
-    file = files(package).joinpath("costs.toml")
+    try:
+        file = files(package).joinpath("costs.toml")
+    except (ImportError, TypeError, ValueError) as error:  # TypeError where the name is not one of a package
+        raise AxiswiseError(f"`package` must be the name of an installed package. Got {shown(package)}.") from error
     return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 
+@checked
 def study_cost(name: str, study: Study, column: Column) -> Cost:
     """What a study costs from beginning to end: all its processes together, training and measuring.
 
@@ -64,18 +71,35 @@ def study_cost(name: str, study: Study, column: Column) -> Cost:
         name: Name of the study.
         study: The study, whose module names its package.
         column: Where.
+
+    Example:
+        >>> from axiswise.studies import quickstart
+        >>> study_cost("quickstart", quickstart, "cpu").unknown
+        ()
     """
     return cost_entry(read_costs(study.__module__.partition(".")[0]), column, "studies", name)
 
 
+@checked
 def cost_entry(document: Mapping[str, Any], column: Column, table: str, name: str) -> Cost:
-    """One entry of a document that `read_costs` gave; ``benchmarks/costs.py`` adds missing ones."""
+    """One entry of a document that `read_costs` gave; ``benchmarks/costs.py`` adds missing ones.
+
+    Example:
+        >>> str(cost_entry({"cpu": {"studies": {"mine": 90.0}}}, "cpu", "studies", "mine"))
+        '90 s'
+    """
     entry = document.get(column, {}).get(table, {}).get(name, "not measured: new")
     return Cost(None, (f"{name} {entry}",)) if isinstance(entry, str) else Cost(float(entry))
 
 
+@checked
 def sum_costs(parts: Iterable[Cost]) -> Cost:
-    """The sum of what is known, with the reasons for what is not."""
+    """The sum of what is known, with the reasons for what is not.
+
+    Example:
+        >>> str(sum_costs([Cost(60.0), Cost(30.0), Cost(None, ("mine not measured",))]))
+        '≥ 90 s'
+    """
     parts = list(parts)
     known = [part.seconds for part in parts if part.seconds is not None]
     return Cost(math.fsum(known) if known else None, tuple(reason for part in parts for reason in part.unknown))

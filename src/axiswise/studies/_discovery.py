@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.studies.objectives import comparison, objectives
 from axiswise.studies.quickstart import quickstart
@@ -23,6 +24,7 @@ GROUP = "axiswise.studies"
 OWN: dict[str, Study] = {"quickstart": quickstart, "objectives": objectives, "comparison": comparison}
 
 
+@checked
 def all_studies(log: Callable[[str], None] = warnings.warn) -> dict[str, Study]:
     """Every study that is installed, by name: axiswise's own, then those of other packages.
 
@@ -44,6 +46,7 @@ def all_studies(log: Callable[[str], None] = warnings.warn) -> dict[str, Study]:
     return found
 
 
+@checked
 def find_study(reference: str) -> Study:
     """The study of that name, or the one of a file or module.
 
@@ -74,6 +77,7 @@ def find_study(reference: str) -> Study:
     )
 
 
+@checked
 def load_object(reference: str) -> Any:
     """Imports what ``package.module:name`` or ``path/to/file.py:name`` refers to.
 
@@ -105,7 +109,9 @@ def load_object(reference: str) -> Any:
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             reason = "Run the command in the folder of the module, or put that folder on PYTHONPATH."
-            raise AxiswiseError(f"Expected a module {module} in {folder} or on the path. {reason}") from error
+            raise AxiswiseError(
+                f"Expected a module {module} in {folder} or on the path, for {reference!r}. {reason}"
+            ) from error
         raise AxiswiseError(f"{place} cannot be imported: {describe_error(error)}.") from error
     if path and Path(getattr(found, "__file__", None) or "").resolve() != path:
         raise AxiswiseError(
@@ -123,6 +129,7 @@ def load_object(reference: str) -> Any:
     return found
 
 
+@checked
 def describe_error(error: BaseException) -> str:
     """An error of somebody else's code in one line: its type, its message, and where it was raised.
 

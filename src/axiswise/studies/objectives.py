@@ -1,5 +1,6 @@
 """The study that trains every objective of the catalogue on the same images."""
 
+from axiswise._arguments import checked
 from axiswise.data import FactorDataset, dsprites, transitions
 from axiswise.distributions import Deterministic, Diagonal, Full
 from axiswise.distributions.estimators import MMD
@@ -59,6 +60,7 @@ def catalogue(steps: int) -> dict[str, Objective]:
     }
 
 
+@checked
 def objectives(scale: Scale) -> list[Run]:
     """Does every objective train?
 
@@ -70,6 +72,10 @@ def objectives(scale: Scale) -> list[Run]:
     time, in about eleven minutes on one H200. On a CPU it takes days.
 
     Batches of 32 (the reference study has 64) keep it short; the learning rate is the reference study's 1e-4.
+
+    Example:
+        >>> len(objectives("smoke")), objectives("smoke")[0].name
+        (13, 'autoencoder/sprites')
     """
     steps = STEPS[scale]
     runs = []
@@ -91,6 +97,7 @@ COMPARED = ("autoencoder", "beta-vae", "annealed-vae", "factor-vae", "beta-tcvae
 COMPARISON_STEPS = {"smoke": 2, "default": 30_000, "paper": 300_000}
 
 
+@checked
 def comparison(scale: Scale) -> list[Run]:
     """How well do six objectives disentangle dSprites?
 
@@ -102,6 +109,10 @@ def comparison(scale: Scale) -> list[Run]:
     ``benchmarks/study_on_gpu.py``, which trains several runs at a time.
 
     Weights are those of the study `objectives`; the learning rate is the reference study's 1e-4.
+
+    Example:
+        >>> len(comparison("smoke")), comparison("smoke")[0].name
+        (6, 'sprites/autoencoder')
     """
     steps = COMPARISON_STEPS[scale]
     runs = []

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from axiswise._arguments import check_fields
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.evaluation import Measure
@@ -48,6 +49,7 @@ class Run:
                 f"{type(self.dataset).__name__}. Pass the function, such as `aw.data.synth_linear`, or a "
                 "`functools.partial` of it."
             )
+        check_fields(self)
 
     @property
     def validated(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.population import Entry, Member
 from axiswise.population._trained import in_one_row, settings_of_member
@@ -12,6 +13,7 @@ Tracker = Callable[[Entry], None]
 """Receives every entry of every member's history, as `train` makes them."""
 
 
+@checked
 def scalars(entry: Entry) -> dict[str, float]:
     """The terms of an entry, one number each.
 

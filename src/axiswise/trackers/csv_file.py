@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from axiswise._arguments import checked
 from axiswise.population import Entry
 from axiswise.trackers._scalars import Tracker, scalars
 
@@ -12,6 +13,7 @@ COLUMNS = ("member", "seed", "step", "term", "value")
 
 
 @contextmanager
+@checked
 def csv_file(path: str | Path) -> Iterator[Tracker]:
     """Appends a row for every member, step and term to a file: ``member,seed,step,term,value``.
 

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from axiswise._arguments import checked
 from axiswise.population import Entry
 from axiswise.trackers._scalars import Tracker, needed, scalars, settings
 
 
 @contextmanager
+@checked
 def mlflow(experiment: str, uri: str | None = None) -> Iterator[Tracker]:
     """Logs the histories to MLflow, a run for each member: its settings are parameters, its terms metrics.
 
@@ -19,6 +21,10 @@ def mlflow(experiment: str, uri: str | None = None) -> Iterator[Tracker]:
         experiment: Name of the experiment; it is made if it is not there.
         uri: Where MLflow stores it, such as "http://localhost:5000" or "sqlite:///mlflow.db"; None is MLflow's own
             choice (``MLFLOW_TRACKING_URI``, or a file here).
+
+    Example:
+        >>> with mlflow("sprites", "sqlite:///mlflow.db") as track:  # doctest: +SKIP
+        ...     train(members, dataset, on_history=track)
     """
     entities = needed("mlflow.entities", "mlflow")
     client: Any = needed("mlflow", "mlflow").MlflowClient(uri)

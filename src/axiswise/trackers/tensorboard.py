@@ -6,11 +6,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from axiswise._arguments import checked
 from axiswise.population import Entry
 from axiswise.trackers._scalars import Tracker, needed, scalars, settings
 
 
 @contextmanager
+@checked
 def tensorboard(folder: str | Path) -> Iterator[Tracker]:
     """Writes the histories for TensorBoard, a run for each member: ``tensorboard --logdir FOLDER`` shows them.
 
@@ -18,6 +20,10 @@ def tensorboard(folder: str | Path) -> Iterator[Tracker]:
 
     Arguments:
         folder: Folder of the runs, each in a folder named by the member's address, with its settings as a text.
+
+    Example:
+        >>> with tensorboard("runs/board") as track:  # doctest: +SKIP
+        ...     train(members, dataset, on_history=track)
     """
     make: Any = needed("torch.utils.tensorboard", "tensorboard").SummaryWriter
     writers: dict[str, Any] = {}

@@ -5,11 +5,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from axiswise._arguments import checked
 from axiswise.population import Entry
 from axiswise.trackers._scalars import Tracker, needed, scalars, settings
 
 
 @contextmanager
+@checked
 def wandb(project: str, folder: str | Path = ".", mode: str = "offline") -> Iterator[Tracker]:
     """Logs the histories for Weights & Biases, a run for each member.
 
@@ -20,6 +22,10 @@ def wandb(project: str, folder: str | Path = ".", mode: str = "offline") -> Iter
         project: Name of the project.
         folder: Where runs are stored, in a folder ``wandb`` of it.
         mode: "offline" or "online".
+
+    Example:
+        >>> with wandb("sprites") as track:  # doctest: +SKIP
+        ...     train(members, dataset, on_history=track)
     """
     package: Any = needed("wandb", "wandb")
     runs: dict[str, Any] = {}

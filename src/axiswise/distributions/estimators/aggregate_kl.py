@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions.estimators.divergence import Estimate
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors import Prior
@@ -51,6 +52,7 @@ class InclusiveKL:
     summed: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.samples is not None and not (isinstance(self.samples, int) and self.samples >= 1):
             raise AxiswiseError(
                 f"`samples` of InclusiveKL must be a whole number of at least 1, or None for as many as the batch. "
@@ -146,6 +148,7 @@ class ExclusiveKL:
         return Estimate(value, -0.5 * _per_degree(variance, batch - 2).mean())
 
 
+@checked
 def aggregate_log_density(posterior: Parameters, sample: Float[Tensor, "n z"], size: int) -> Float[Tensor, " n"]:
     r"""Log-density of the aggregate posterior at a draw of each posterior of a minibatch.
 

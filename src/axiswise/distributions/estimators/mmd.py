@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.distributions.estimators.divergence import Estimate
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors import Prior
@@ -53,6 +54,7 @@ class MMD:
     scales: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.constant < math.inf:
             raise AxiswiseError(f"`constant` of MMD must be a positive number. Got {self.constant!r}.")
         if self.power not in (1, 2):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from axiswise._arguments import checked
 from axiswise.distributions.estimators.divergence import Estimate
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors import Prior
@@ -75,6 +76,7 @@ class MomentMatching:
         return Estimate(value, bias)
 
 
+@checked
 def aggregate_covariance(posterior: Parameters, *, of_means: bool) -> Float[Tensor, "z z"]:
     r"""Covariance of the posterior means, or of the aggregate posterior, by the law of total covariance.
 

@@ -4,13 +4,15 @@ import math
 
 import torch
 
+from axiswise._arguments import checked
 from axiswise.distributions.posteriors import Parameters
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Count, Float, Tensor
 
 
-def minibatch_log_weights(batch: int, like: Tensor) -> Float[Tensor, "n n"]:
+@checked
+def minibatch_log_weights(batch: Count, like: Tensor) -> Float[Tensor, "n n"]:
     r"""Log-weights that treat the minibatch as the whole set: log (1 / B) everywhere.
 
     The total correlation that uses them differs by a constant from the one that uses none (:math:`(d-1) \log B` for d
@@ -32,7 +34,8 @@ def minibatch_log_weights(batch: int, like: Tensor) -> Float[Tensor, "n n"]:
     return torch.full((batch, batch), -math.log(batch), dtype=like.dtype, device=like.device)
 
 
-def stratified_log_weights(batch: int, size: int, like: Tensor) -> Float[Tensor, "n n"]:
+@checked
+def stratified_log_weights(batch: Count, size: Count, like: Tensor) -> Float[Tensor, "n n"]:
     r"""Log-weights of minibatch stratified sampling, with which the aggregate posterior's density is unbiased.
 
     .. math:: w_{ji} = \begin{cases} 1/N & i = j \\ (N - M) / (N M) & i = j + 1 \bmod B \\ 1/M & \text{otherwise}

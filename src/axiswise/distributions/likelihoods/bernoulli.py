@@ -14,6 +14,9 @@ class Bernoulli:
 
     Grey values between 0 and 1 count as expected successes, as in the reference implementations.
 
+    References:
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 11.
+
     Example:
         >>> import math
         >>> Bernoulli().log_density(torch.ones(1, 3), torch.zeros(1, 3)).item() / math.log(2.0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
@@ -15,6 +16,9 @@ class Gaussian:
     r"""Independent Gaussian pixels of one fixed scale: :math:`\log p(x | z) = \sum_i \log N(x_i; \hat x_i, s^2)`.
 
     A squared error without the usual half, as in rolinek2019 eq 11–12, is ``Gaussian(0.5**0.5)`` up to a constant.
+
+    References:
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 12, with a fixed variance.
 
     Arguments:
         scale: Standard deviation s of each pixel.
@@ -28,6 +32,7 @@ class Gaussian:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.scale < math.inf:
             raise AxiswiseError(f"`scale` of a Gaussian likelihood must be a positive number. Got {self.scale!r}.")
 

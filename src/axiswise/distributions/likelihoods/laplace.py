@@ -3,15 +3,20 @@
 import math
 from dataclasses import dataclass
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
 
 @dataclass(frozen=True)
 class Laplace:
-    r"""Independent Laplacian pixels of one fixed scale: :math:`\log p(x | z) = -\sum_i |x_i - \hat x_i| / b + \log 2b`.
+    r"""Independent Laplacian pixels of one fixed scale: :math:`\log p(x|z) = -\sum_i (|x_i - \hat x_i| / b + \log 2b)`.
 
     The absolute error instead of the squared one. Its variance is :math:`2 b^2`.
+
+    References:
+        Mathieu, Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019,
+        whose released code has it.
 
     Arguments:
         scale: Scale b of each pixel: its mean absolute deviation. Mathieu et al.'s released code (ICML 2019) has 0.1.
@@ -26,6 +31,7 @@ class Laplace:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.scale < math.inf:
             raise AxiswiseError(f"`scale` of a Laplace likelihood must be a positive number. Got {self.scale!r}.")
 

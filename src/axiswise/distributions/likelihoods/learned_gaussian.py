@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
@@ -35,6 +36,7 @@ class LearnedGaussian:
     scale: float | Float[Tensor, "... 1"] = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         # Values from training are tensors and are not checked.
         if not isinstance(self.scale, Tensor) and not 0.0 < self.scale < math.inf:
             raise AxiswiseError(

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
@@ -40,6 +41,7 @@ class OptimalGaussian:
     floor: float = 1e-3
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.floor < math.inf:
             raise AxiswiseError(
                 f"`floor` of an OptimalGaussian likelihood must be a positive number. Got {self.floor!r}."

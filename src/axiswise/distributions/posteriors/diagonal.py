@@ -17,8 +17,8 @@ class DiagonalParameters(NamedTuple):
         tensor([1., 1.])
     """
 
-    mean: Float[Tensor, "... z"]
-    log_variance: Float[Tensor, "... z"]
+    mean: Float[Tensor, "*n z"]
+    log_variance: Float[Tensor, "*n z"]
 
     @property
     def variance(self) -> Float[Tensor, "... z"]:

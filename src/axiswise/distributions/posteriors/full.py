@@ -19,8 +19,8 @@ class FullParameters(NamedTuple):
         tensor([1., 5.])
     """
 
-    mean: Float[Tensor, "... z"]
-    cholesky: Float[Tensor, "... z z"]
+    mean: Float[Tensor, "*n z"]
+    cholesky: Float[Tensor, "*n z z"]
 
     @property
     def variance(self) -> Float[Tensor, "... z"]:

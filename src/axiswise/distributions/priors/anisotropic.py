@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors.prior import Divergence
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import kl_from_standard_normal, normal_log_density
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Finite, Float, Tensor
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Anisotropic:
     total: float | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         # Values from training are tensors and are not checked.
         if not isinstance(self.logits, Tensor) and not (self.logits and all(map(math.isfinite, self.logits))):
             raise AxiswiseError(
@@ -103,8 +105,9 @@ class Anisotropic:
         return logits.log_softmax(-1) + math.log(self.latents if self.total is None else self.total)
 
 
+@checked
 def singular_value_logits(
-    x: Float[Tensor, "n ..."], latents: int, temperature: float = 1.0, *, centred: bool = True
+    x: Finite[Tensor, "n ..."], latents: int, temperature: float = 1.0, *, centred: bool = True
 ) -> tuple[float, ...]:
     r"""Logits of an `Anisotropic` prior from the singular values of a dataset, largest first.
 
@@ -133,6 +136,8 @@ def singular_value_logits(
     """
     if not 0.0 < temperature < math.inf:
         raise AxiswiseError(f"`temperature` must be a positive number. Got {temperature!r}.")
+    if x.ndim < 2 or 0 in x.shape:
+        raise AxiswiseError(f"`x` must be observations (n, …), none of its axes empty. Got shape {tuple(x.shape)}.")
     rows = x.flatten(1).double()
     values = torch.linalg.svdvals(rows - rows.mean(0) if centred else rows)
     # Smaller values are rounding errors, as in numpy.linalg.matrix_rank.

@@ -6,6 +6,7 @@ from itertools import product
 
 import torch
 
+from axiswise._arguments import check_fields, checked
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors.prior import Divergence, kl_at
 from axiswise.errors import AxiswiseError
@@ -47,6 +48,7 @@ class Mixture:
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         widths = {len(row) for row in self.means}
         finite = all(math.isfinite(entry) for row in self.means for entry in row)
         if len(widths) != 1 or 0 in widths or not finite:
@@ -116,6 +118,7 @@ class Mixture:
         return (1.0 / len(self.means),) * len(self.means) if self.weights is None else self.weights
 
 
+@checked
 def corners(latents: int = 2, variance: float = 0.03) -> Mixture:
     r"""The mixture of equal Gaussians at the corners of the unit cube, :math:`\mu_c \in \{0, 1\}^d`.
 

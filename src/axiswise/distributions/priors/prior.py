@@ -57,11 +57,21 @@ def kl_at(
 
     It is unbiased, and may be negative. Each density counts once, whatever the number of latents.
 
+    References:
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 6.
+
     Arguments:
         sample: Draws of the posterior.
         posterior: Its parameters.
         log_density: Log p(z) at the draws, all latents together.
         marginals: Log p(z_j) at the draws, for each latent.
+
+    Example:
+        >>> import torch
+        >>> from axiswise.distributions import Diagonal, StandardNormal
+        >>> q, z = Diagonal().unpack(torch.tensor([1.0, 0.0])), torch.tensor([1.0])
+        >>> kl_at(z, q, StandardNormal().log_density(z), normal_log_density(z, 0.0 * z, 0.0 * z)).total
+        tensor(0.5000)
     """
     own = normal_log_density(sample, posterior.mean, posterior.log_variance)
     return Divergence(posterior.log_density(sample) - log_density, own - marginals)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors.prior import Divergence, kl_at
 from axiswise.errors import AxiswiseError
@@ -39,6 +40,7 @@ class Sparse:
     scale: float
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 <= self.gamma <= 1.0:
             raise AxiswiseError(f"`gamma` of a Sparse prior must lie between 0 and 1. Got {self.gamma!r}.")
         if not 0.0 < self.scale < math.inf:

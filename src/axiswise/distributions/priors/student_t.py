@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from axiswise._arguments import check_fields
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors.prior import Divergence, kl_at
 from axiswise.errors import AxiswiseError
@@ -38,6 +39,7 @@ class StudentT:
     df: float
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0.0 < self.df < math.inf:
             raise AxiswiseError(
                 f"`df` of a StudentT prior must be a positive number. Got {self.df!r}. Its limit at infinity is "

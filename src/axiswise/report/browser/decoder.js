@@ -222,7 +222,7 @@ const decoder = (() => {
     return sum / block.length;
   }
 
-  /** Interpolation, average pooling, padding and cropping: each axis by itself, a few weighted places for each output. */
+  /** Interpolation, average pooling, padding, cropping and repetition: each axis by itself, a few weighted places for each output. */
   function resample(layer) {
     const [channels, height, width] = layer.source, { rows, columns } = layer;
     return ([blocks]) => blocks.map((block) => {
@@ -240,6 +240,41 @@ const decoder = (() => {
             for (let x = 0; x < columns.length; x++) found[target + x] += share * wide[source + x];
           }
         });
+      }
+      return found;
+    });
+  }
+
+  /** Softmax along an axis: eᵗ / Σ eᵗ, and s ⊙ (t − Σ s t) of a derivative t. */
+  function softmax(layer) {
+    const { size, places } = layer;
+    return ([blocks]) => {
+      const found = blocks.map((block) => new Float64Array(block.length));
+      for (let start = 0; start < blocks[0].length; start += size * places) {
+        for (let place = start; place < start + places; place++) {
+          const own = Array.from({ length: size }, (_, i) => place + i * places);
+          const largest = Math.max(...own.map((i) => blocks[0][i]));
+          const total = own.reduce((sum, i) => sum + Math.exp(blocks[0][i] - largest), 0);
+          for (const i of own) found[0][i] = Math.exp(blocks[0][i] - largest) / total;
+          for (let k = 1; k < blocks.length; k++) {
+            const mean = own.reduce((sum, i) => sum + found[0][i] * blocks[k][i], 0);
+            for (const i of own) found[k][i] = found[0][i] * (blocks[k][i] - mean);
+          }
+        }
+      }
+      return found;
+    };
+  }
+
+  /** Blocks one after the other. */
+  function concatenate() {
+    return (values) => values[0].map((_, k) => {
+      const parts = values.map((blocks) => blocks[k]);
+      const found = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
+      let start = 0;
+      for (const part of parts) {
+        found.set(part, start);
+        start += part.length;
       }
       return found;
     });
@@ -267,6 +302,9 @@ const decoder = (() => {
     norm: standardised,
     resample,
     permute,
+    softmax,
+    concatenate,
+    constant: ({ value }) => ([blocks]) => blocks.map((_, k) => (k ? new Float64Array(value.length) : value)),
     activation: (layer) => {
       const [value, slope] = ACTIVATIONS[layer.name](layer);
       return ([blocks]) => elementwise(value, slope, blocks);

@@ -7,6 +7,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("exploration").textContent);
   const images = data.shape.length === 3;
+  const UNSEEN = 2; // the code whose image PyTorch decoded, too: one that the decoder was not traced with
   const DTO_POINTS = 8;
   const STEPS = 40; // key presses from one end of a latent to the other
   const PLAY_SECONDS = 5;
@@ -34,6 +35,8 @@
 
   // ---- members ----
 
+  /** A, B, …, Z, AA, AB, …. */
+  const letterOf = (number) => (number < 26 ? "" : letterOf(Math.floor(number / 26) - 1)) + String.fromCharCode(65 + number % 26);
   const floats = (text) => new Float32Array(decoder.bytes(text).buffer);
 
   function column(codes, latents, latent) {
@@ -49,7 +52,7 @@
     const codes = floats(own.codes), latents = own.low.length;
     const spread = Array.from({ length: latents }, (_, latent) => deviation(column(codes, latents, latent)) || 1);
     return {
-      ...own, number, codes, latents, spread, letter: String.fromCharCode(65 + number), prepared: decoder.prepare(own),
+      ...own, number, codes, latents, spread, letter: letterOf(number), prepared: decoder.prepare(own),
       z: new Float64Array(latents), origin: new Float64Array(latents), grams: new Map(), reaches: new Map(), here: null,
     };
   });
@@ -222,9 +225,10 @@
     member.shown = found.value;
     const name = own ? latentName(member, own.latent) : "";
     parts.card.classList.toggle("unmatched", !own);
-    parts.note.textContent = own ? (member === state.lead ? `leads · ${name} in hand`
-      : `${own.sign < 0 ? "−" : ""}${name} · correlation ${fixed(own.correlation)}`)
-      : `no counterpart of ${latentName(state.lead, state.hand)}`;
+    parts.card.classList.toggle("leading", member === state.lead);
+    parts.note.textContent = !own ? `stands still: no counterpart of ${latentName(state.lead, state.hand)}`
+      : member === state.lead ? `leads: ${name} moves`
+        : `${name} moves along${own.sign < 0 ? ", reversed" : ""} (correlation ${fixed(Math.abs(own.correlation))})`;
     if (images) {
       paint(parts.image, found.value, ...data.range);
       drawSlope(member, own && found.derivatives[0], name);
@@ -265,7 +269,8 @@
   /** The two ends of each axis of a plot: those of some points, with a margin. */
   function limits(points) {
     return [0, 1].map((axis) => {
-      const values = points.map((point) => point[axis]), low = Math.min(...values), high = Math.max(...values);
+      const low = points.reduce((least, point) => Math.min(least, point[axis]), Infinity);
+      const high = points.reduce((most, point) => Math.max(most, point[axis]), -Infinity);
       const margin = 0.12 * (high - low) || 1;
       return [low - margin, high + margin];
     });
@@ -415,18 +420,19 @@
   }
 
   function drawMeasures(member) {
-    const { here, over, points } = measures(member), { facts } = member.parts;
-    const complete = points === pointsOf(member);
-    const rows = [
-      ["distance to orthogonality, here", here ? fixed(here[0]) : "…"],
-      [`the same, over ${pointsOf(member)} observations`, over && complete ? fixed(over[0]) : "…"],
-      ["JᵀJ off its diagonal, here", here ? percent(here[1]) : "…"],
-      [`the same, over ${pointsOf(member)} observations`, over && complete ? percent(over[1]) : "…"],
+    const { here, over, points } = measures(member), complete = points === pointsOf(member);
+    const shown = (found, k, write) => (found ? write(found[k]) : "…");
+    const cells = (name, k, write) => [name, shown(here, k, write), shown(complete && over, k, write)];
+    const active = member.active.filter(Boolean).length;
+    const notes = [
+      active === 0 ? "No latent is active: there is nothing to measure." : active === 1 ? "One latent is active: there is no other to be at right angles to." : "",
+      state.angle !== 0 && !rotation(member) ? "Not rotated: one of the two latents has no counterpart." : "",
+      `Its image differs from PyTorch’s by at most ${format(member.difference, 2)}.`,
     ];
-    const note = state.angle !== 0 && !rotation(member) ? ["not rotated: a latent has no counterpart", "–"] : null;
-    const check = ["largest difference from PyTorch's image", format(member.difference, 2)];
-    facts.replaceChildren(...[...rows, ...(note ? [note] : []), check].flatMap(
-      ([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]));
+    const row = (texts, kind) => make("tr", {}, ...texts.map((text, place) => make(place ? kind : "th", { textContent: text })));
+    const table = make("table", { className: "measures" }, row(["", "here", `mean of ${pointsOf(member)} ${images ? "images" : "points"}`], "th"),
+      ...(active < 2 ? [] : [row(cells("DtO", 0, fixed), "td"), row(cells("JᵀJ off its diagonal", 1, percent), "td")]));
+    member.parts.facts.replaceChildren(...(active < 2 ? [] : [table]), ...notes.filter(Boolean).map((text) => make("p", { textContent: text })));
   }
 
   // ---- latents ----
@@ -458,8 +464,10 @@
     const button = make("button", { type: "button", className: "play" });
     const histogram = make("canvas", { className: "histogram", "aria-hidden": "true" });
     const label = make("span", { className: "latent-name", textContent: name }), kl = make("span", { className: "kl" });
-    const holds = state.lead.kl ? `${fixed(state.lead.kl[latent])} nats` : `spread ${format(state.lead.spread[latent], 2)}`;
-    const matches = make("div", { className: "matches" }, ...members.filter((member) => member !== state.lead).map((member) => match(member, latent)));
+    const holds = state.lead.kl ? `KL ${fixed(state.lead.kl[latent])} nats` : `spread ${format(state.lead.spread[latent], 2)}`;
+    const others = members.filter((member) => member !== state.lead), alone = others.filter((member) => !counterpart(member, latent));
+    const matches = make("div", { className: "matches" }, ...others.filter((member) => counterpart(member, latent)).map((member) => match(member, latent)),
+      ...(alone.length ? [unmatched(alone)] : []));
     const row = make("div", { className: "latent", "data-latent": latent },
       make("div", { className: "latent-head" }, label, kl, number, button),
       histogram, range, matches);
@@ -491,13 +499,16 @@
   }
 
   function match(member, latent) {
-    const found = counterpart(member, latent);
-    const words = found ? `${member.letter} ${found.sign < 0 ? "−" : ""}z${found.latent} ${fixed(Math.abs(found.correlation))}` : `${member.letter} no counterpart`;
-    const title = found ? `Counterpart in ${member.letter}: z${found.latent}, correlation of codes ${fixed(found.correlation)}`
-      : `No latent of ${member.letter} shares half of this one's variance`;
-    const chip = make("span", { className: found ? "match" : "match none", title }, words);
-    if (found) chip.style.setProperty("--strength", Math.abs(found.correlation));
+    const found = counterpart(member, latent), strength = Math.abs(found.correlation);
+    const title = `Counterpart in ${member.letter}: z${found.latent}, correlation of codes ${fixed(found.correlation)}`;
+    const chip = make("span", { className: "match", title }, `${member.letter} ${found.sign < 0 ? "−" : ""}z${found.latent} ${fixed(strength)}`);
+    chip.style.setProperty("--strength", strength);
     return chip;
+  }
+
+  function unmatched(alone) {
+    const title = "None of their latents shares at least half of this one's variance";
+    return make("span", { className: "match none", title }, `no counterpart in ${alone.map((member) => member.letter).join(", ")}`);
   }
 
   function drawSliders() {
@@ -515,6 +526,8 @@
     }
     place("angle-value").textContent = `${Math.round(state.angle * 180 / Math.PI)}°`.replace("-", "−");
     place("hand").textContent = latentName(state.lead, state.hand);
+    place("drag-note").textContent = state.across === state.up ? "" :
+      `Drag a picture: across moves ${latentName(state.lead, state.across)}, up and down ${latentName(state.lead, state.up)} (chosen below).`;
   }
 
   /** Where codes lie under each slider (bars) and the prior (line). */
@@ -577,7 +590,7 @@
       }
       return button;
     });
-    buttons.push(make("button", { type: "button", className: "start", "data-start": -1, textContent: "prior’s mean" }));
+    buttons.push(make("button", { type: "button", className: "start", "data-start": -1, textContent: members.some((member) => member.prior) ? "prior’s mean" : "mean code" }));
     for (const button of buttons) button.addEventListener("click", () => startFrom(Number(button.dataset.start)));
     place("starts").replaceChildren(...buttons);
   }
@@ -627,7 +640,7 @@
     const name = make("h3", {}, make("span", { className: "letter", textContent: member.letter }), ` ${member.name}`);
     const role = make("p", { className: "role", textContent: [member.role, ...member.scores].filter(Boolean).join(" · ") });
     const card = make("article", { className: "member" }, image, make("div", { className: "member-text" }, name, role, note, lead));
-    const parts = { card, image, note, lead, facts: make("dl", { className: "measures" }) };
+    const parts = { card, image, note, lead, facts: make("div", { className: "facts-of" }) };
     const pictures = [];
     if (images) {
       [parts.original, parts.originalImage] = picture("original");
@@ -637,11 +650,11 @@
       pictures.push(parts.original, parts.reconstruction, figure);
     }
     parts.why = make("article", { className: "why" },
-      make("h3", {}, make("span", { className: "letter", textContent: member.letter }), ` ${member.name}`),
+      make("h3", {}, make("span", { className: "letter", textContent: member.letter }), ` ${member.name} `, make("code", { textContent: member.address, title: "the beginning of its address" })),
       make("div", { className: "pictures" }, ...pictures), parts.facts);
     member.parts = parts;
-    const shown = decoder.run(member.prepared, member.codes.subarray(0, member.latents)).value;
-    const expected = decoder.halves(member.decoded);
+    const shown = decoder.run(member.prepared, member.codes.subarray(UNSEEN * member.latents, (UNSEEN + 1) * member.latents)).value;
+    const expected = floats(member.decoded);
     member.difference = shown.reduce((worst, value, i) => Math.max(worst, Math.abs(value - expected[i])), 0);
     if (!(member.difference <= 0.02 * (data.range[1] - data.range[0]))) {
       card.append(make("p", { className: "warning", textContent: "Its images differ from PyTorch’s: do not trust them." }));

@@ -5,6 +5,7 @@ the report's own style, whatever the caller's matplotlib settings are, so that t
 """
 
 import functools
+import inspect
 import io
 from collections.abc import Callable
 from typing import ParamSpec
@@ -16,6 +17,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from axiswise._arguments import checked
+from axiswise.errors import AxiswiseError
 
 INK, MUTED, RULE, ACCENT = "#1f2933", "#7b8794", "#e4e7eb", "#2b6cb0"
 SEQUENCE = ListedColormap(colormaps["viridis"](np.linspace(0, 0.9, 256)))  # the palest yellow is lost on white
@@ -48,19 +52,40 @@ STYLE = {
 P = ParamSpec("P")
 
 
+@checked
 def picture(build: Callable[P, Figure]) -> Callable[P, bytes]:
-    """Makes a function that builds a figure into one that returns it as PNG bytes."""
+    """Makes a function that builds a figure into one that returns it as PNG bytes.
+
+    Example:
+        >>> @picture
+        ... def empty():
+        ...     return Figure(figsize=(1, 1))
+        >>> empty()[1:4]
+        b'PNG'
+    """
 
     @functools.wraps(build)
     def draw(*args: P.args, **kwargs: P.kwargs) -> bytes:
-        with matplotlib.style.context(["default", STYLE]):
-            stream = io.BytesIO()
-            FigureCanvasAgg(build(*args, **kwargs)).print_png(stream, metadata={"Software": None})
+        try:
+            with matplotlib.style.context(["default", STYLE]):
+                stream = io.BytesIO()
+                FigureCanvasAgg(build(*args, **kwargs)).print_png(stream, metadata={"Software": None})
+        except AxiswiseError:
+            raise
+        except (ArithmeticError, ValueError) as error:  # of matplotlib, whose axes end well before numbers do
+            names = ", ".join(f"`{name}`" for name in inspect.signature(build).parameters)
+            raise AxiswiseError(f"{names} of {build.__name__} must be what axes can show. Got {error}.") from error
         return stream.getvalue()
 
     return draw
 
 
+@checked
 def tight() -> ConstrainedLayoutEngine:
-    """A layout of panels that almost touch."""
+    """A layout of panels that almost touch.
+
+    Example:
+        >>> Figure(layout=tight()).get_layout_engine().get()["hspace"]
+        0...
+    """
     return ConstrainedLayoutEngine(w_pad=0.015, h_pad=0.02, wspace=0.0, hspace=0.0)

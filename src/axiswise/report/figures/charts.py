@@ -4,9 +4,10 @@ import itertools
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from jaxtyping import Num
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, YAxis
 from matplotlib.cm import ScalarMappable
@@ -16,6 +17,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
+from axiswise._arguments import Between, checked
+from axiswise.errors import AxiswiseError
 from axiswise.report._sections import TRAILING, label, setting
 from axiswise.report.figures._style import ACCENT, MUTED, SEQUENCE, WIDTH, picture
 from axiswise.statistics import mean_interval
@@ -29,27 +32,48 @@ DOTS = 2000  # of one kind in a panel: more cover each other
 
 
 class Curve(NamedTuple):
-    """Members of one kind: the swept value and the measured values of each."""
+    """Members of one kind: the swept value and the measured values of each.
+
+    Example:
+        >>> Curve("β-VAE", np.array([1.0, 4.0]), {"mig": np.array([0.2, 0.3])}).label
+        'β-VAE'
+    """
 
     label: str
-    x: np.ndarray
-    y: Mapping[str, np.ndarray]
+    x: Num[np.ndarray, " n"]
+    y: Mapping[str, Num[np.ndarray, " n"]]
 
 
 class Line(NamedTuple):
-    """One member's history: steps, terms by name, and the swept value that colours it."""
+    """One member's history: steps, terms by name, and the swept value that colours it.
 
-    step: np.ndarray
-    terms: Mapping[str, np.ndarray]
+    Example:
+        >>> Line(np.array([0, 100]), {"loss": np.array([9.0, 3.0])}, colour=4.0).terms["loss"][-1]
+        np.float64(3.0)
+    """
+
+    step: Num[np.ndarray, " t"]
+    terms: Mapping[str, Num[np.ndarray, " t"]]
     colour: float
 
 
+Kinds = Annotated[Sequence[Curve], Between(1)]
+Names = Annotated[Sequence[str], Between(1)]
+
+
 @picture
-def curves(kinds: Sequence[Curve], measures: Sequence[str], x_label: str) -> Figure:
+@checked
+def curves(kinds: Kinds, measures: Names, x_label: str) -> Figure:
     """Draws every measure against a swept quantity: mean line, band of its 95 % interval, a dot per member.
 
     The axes cover the members: the band of a few that differ much is cut off where it leaves them.
+
+    Example:
+        >>> kind = Curve("β-VAE", np.array([1.0, 1.0, 4.0, 4.0]), {"mig": np.array([0.1, 0.2, 0.3, 0.5])})
+        >>> curves([kind], ["mig"], "β")[1:4]
+        b'PNG'
     """
+    _check_measured(kinds, "measures", measures)
     figure, panels = _panels(len(measures))
     every = np.concatenate([kind.x for kind in kinds])
     for axes, measure in zip(panels, measures, strict=True):
@@ -84,8 +108,16 @@ def _shown(x: np.ndarray, y: np.ndarray) -> np.ndarray | slice:
 
 
 @picture
-def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
-    """Draws every measure as a strip per kind of member: a dot per member, a bar at the mean, its 95 % interval."""
+@checked
+def strips(kinds: Kinds, measures: Names) -> Figure:
+    """Draws every measure as a strip per kind of member: a dot per member, a bar at the mean, its 95 % interval.
+
+    Example:
+        >>> kind = Curve("β-VAE", np.zeros(3), {"mig": np.array([0.1, 0.2, 0.4])})
+        >>> strips([kind], ["mig"])[1:4]
+        b'PNG'
+    """
+    _check_measured(kinds, "measures", measures)
     figure, panels = _panels(len(measures), most=4 if len(kinds) <= 4 else 2)
     for axes, measure in zip(panels, measures, strict=True):
         for place, (kind, colour) in enumerate(zip(kinds, _cycle(kinds), strict=True)):
@@ -109,8 +141,17 @@ def strips(kinds: Sequence[Curve], measures: Sequence[str]) -> Figure:
 
 
 @picture
-def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) -> Figure:
-    """Draws one measure against another, a dot per member, coloured by the swept value where there is one."""
+@checked
+def scatter(kinds: Kinds, x: str, y: str, colour_label: str | None) -> Figure:
+    """Draws one measure against another, a dot per member, coloured by the swept value where there is one.
+
+    Example:
+        >>> kind = Curve("β-VAE", np.array([1.0, 4.0]), {"mig": np.array([0.1, 0.4]), "dto": np.array([0.9, 0.2])})
+        >>> scatter([kind], "dto", "mig", "β")[1:4]
+        b'PNG'
+    """
+    _check_measured(kinds, "x", [x])
+    _check_measured(kinds, "y", [y])
     figure = Figure(figsize=(4.6, 3.4), layout="constrained")
     axes = figure.subplots()
     markers = "os^Dv<>P"
@@ -130,8 +171,14 @@ def scatter(kinds: Sequence[Curve], x: str, y: str, colour_label: str | None) ->
 
 
 @picture
-def training(lines: Sequence[Line], terms: Sequence[str], colour_label: str | None) -> Figure:
-    """Draws every term of the objective against the step, a thin line per member, coloured by the swept value."""
+@checked
+def training(lines: Annotated[Sequence[Line], Between(1)], terms: Names, colour_label: str | None) -> Figure:
+    """Draws every term of the objective against the step, a thin line per member, coloured by the swept value.
+
+    Example:
+        >>> training([Line(np.array([0, 100]), {"loss": np.array([9.0, 3.0])}, 4.0)], ["loss"], "β")[1:4]
+        b'PNG'
+    """
     figure, panels = _panels(len(terms))
     swept = np.array([line.colour for line in lines])
     norm = _norm(swept) if colour_label else None
@@ -159,11 +206,17 @@ def _settled(step: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 @picture
-def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
+@checked
+def latent_courses(courses: Annotated[Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarray]], Between(1)]) -> Figure:
     """Draws each latent's KL over training, a panel per member.
 
     Arguments:
         courses: For each member its name, the steps (t,), the KL of each latent (t, z), and which are active (z,).
+
+    Example:
+        >>> steps, kl = np.array([0, 100]), np.array([[0.1, 0.1], [2.0, 0.0]])
+        >>> latent_courses([("seed 0", steps, kl, np.array([True, False]))])[1:4]
+        b'PNG'
     """
     figure, panels = _panels(len(courses), share=True)
     for axes, (name, step, kl, active) in zip(panels, courses, strict=True):
@@ -177,6 +230,13 @@ def latent_courses(courses: Sequence[tuple[str, np.ndarray, np.ndarray, np.ndarr
     panels[0].set_ylim(0, 1.05 * float(top) or 1.0)  # of all, once all are drawn
     panels[0].set_ylabel("KL of each latent (nats)")
     return figure
+
+
+def _check_measured(kinds: Sequence[Curve], argument: str, names: Sequence[str]) -> None:
+    for kind in kinds:
+        if missing := [name for name in names if name not in kind.y]:
+            known = ", ".join(kind.y) or "nothing"
+            raise AxiswiseError(f"`{argument}` must be measured of {kind.label!r} ({known}). Got {missing[0]!r:.60}.")
 
 
 def _panels(count: int, most: int = 4, *, share: bool = False) -> tuple[Figure, list[Axes]]:

@@ -3,13 +3,16 @@
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Num
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from axiswise._arguments import Between, checked
+from axiswise.errors import AxiswiseError
 from axiswise.report.figures._style import INK, MUTED, RULE, SEQUENCE, WIDTH, picture, tight
 
 LETTERS = 14  # of a row's name that fit into an inch of a panel's side
@@ -17,15 +20,24 @@ CORNERS = ("#2a3f9d", "#e23d75", "#12b3a0", "#fbc740")  # of the factor square: 
 
 
 class Plane(NamedTuple):
-    """One member's codes of the data, two latents of them (n, 2), the factors (n, 2), and a note below."""
+    """One member's codes of the data, two latents of them (n, 2), the factors (n, 2), and a note below.
 
-    codes: np.ndarray
-    factors: np.ndarray
+    Example:
+        >>> Plane(np.zeros((5, 2)), np.zeros((5, 2)), "seed 0")[2]
+        'seed 0'
+    """
+
+    codes: Num[np.ndarray, "n 2"]
+    factors: Num[np.ndarray, "n 2"]
     note: str
 
 
 @picture
-def latent_planes(rows: Sequence[tuple[str, Sequence[Plane]]], names: Sequence[str]) -> Figure:
+@checked
+def latent_planes(
+    rows: Annotated[Sequence[tuple[str, Annotated[Sequence[Plane], Between(1)]]], Between(1)],
+    names: Annotated[Sequence[str], Between(2, 2)],
+) -> Figure:
     """Draws the latent plane of every member: a row per setting, a panel per seed, coloured by the two factors.
 
     The key on the left is the data itself: the square of the two factors in the colours of every panel.
@@ -33,6 +45,11 @@ def latent_planes(rows: Sequence[tuple[str, Sequence[Plane]]], names: Sequence[s
     Arguments:
         rows: For each setting its name and its members' planes.
         names: The names of the two factors.
+
+    Example:
+        >>> points = np.random.default_rng(0).uniform(size=(50, 2))
+        >>> latent_planes([("β = 1", [Plane(points, points, "seed 0")])], ["across", "down"])[1:4]
+        b'PNG'
     """
     columns = max(len(planes) for _, planes in rows)
     side = min(1.5, WIDTH / (columns + 1.6))
@@ -64,13 +81,16 @@ def latent_planes(rows: Sequence[tuple[str, Sequence[Plane]]], names: Sequence[s
     return figure
 
 
-def factor_colours(unit: np.ndarray) -> np.ndarray:
+@checked
+def factor_colours(unit: Num[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 3"]:
     """Colours points of the unit square: a blend of four corner colours, and a quiet chequer that shows bends.
 
     Example:
         >>> factor_colours(np.array([[0.0, 0.0], [1.0, 1.0]])).shape
         (2, 3)
     """
+    if not np.isfinite(unit).all():
+        raise AxiswiseError("`unit` must be finite, from 0 to 1. Got NaN or infinity.")
     u, v = unit[:, :1], unit[:, 1:]
     low_left, low_right, high_left, high_right = (np.array(to_rgb(corner)) for corner in CORNERS)
     blend = (1 - v) * ((1 - u) * low_left + u * low_right) + v * ((1 - u) * high_left + u * high_right)
@@ -88,8 +108,17 @@ def _unit(values: np.ndarray) -> np.ndarray:
 
 
 @picture
-def scatter_factors(x: np.ndarray, factors: np.ndarray, names: Sequence[str]) -> Figure:
-    """Draws points of one, two or three dimensions (more: their first three principal components), once per factor."""
+@checked
+def scatter_factors(
+    x: Num[np.ndarray, "n d"], factors: Num[np.ndarray, "n k"], names: Annotated[Sequence[str], Between(1), "k"]
+) -> Figure:
+    """Draws points of one, two or three dimensions (more: their first three principal components), once per factor.
+
+    Example:
+        >>> points = np.random.default_rng(0).uniform(size=(50, 2))
+        >>> scatter_factors(points, points, ["across", "down"])[1:4]
+        b'PNG'
+    """
     principal = x.shape[1] > 3
     if principal:
         centred = x - x.mean(0)

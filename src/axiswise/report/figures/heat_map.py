@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from jaxtyping import Num
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from axiswise._arguments import Between, checked
 from axiswise.report.figures._style import INK, MUTED, SEQUENCE, picture
 
 CELL, WIDEST = 0.52, 14.0  # inches
@@ -17,15 +19,25 @@ NUMBERS = 24  # latents that leave room for numbers
 
 
 class HeatMap(NamedTuple):
-    """A matrix (k, z) and what to write above it."""
+    """A matrix (k, z) and what to write above it.
+
+    Example:
+        >>> HeatMap("MIG 0.9", np.eye(2))[0]
+        'MIG 0.9'
+    """
 
     title: str
-    values: np.ndarray
+    values: Num[np.ndarray, "k z"]
 
 
 @picture
+@checked
 def heat_maps(
-    maps: Sequence[HeatMap], factors: Sequence[str], latents: Sequence[str], quantity: str, top: float | None = None
+    maps: Annotated[Sequence[HeatMap], Between(1)],
+    factors: Annotated[Sequence[str], Between(1), "k"],
+    latents: Annotated[Sequence[str], Between(1), "z"],
+    quantity: str,
+    top: Annotated[float, Between(0, open=True)] | None = None,
 ) -> Figure:
     """Draws matrices below each other on one scale of colours from 0, a row per factor and a column per latent.
 
@@ -35,6 +47,10 @@ def heat_maps(
         latents: Names of the columns.
         quantity: What the numbers are.
         top: The end of the scale; the largest value if None.
+
+    Example:
+        >>> heat_maps([HeatMap("MIG 0.9", np.eye(2))], ["shape", "size"], ["z0", "z1"], "information, nats")[1:4]
+        b'PNG'
     """
     highest = max((float(np.nanmax(matrix, initial=0.0)) for _, matrix in maps), default=0.0)
     norm = Normalize(0.0, (highest or 1.0) if top is None else top)

@@ -2,23 +2,36 @@
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
+from jaxtyping import Bool, Num
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from axiswise._arguments import Between, checked
 from axiswise.report._sections import number
 from axiswise.report.figures._style import INK, MUTED, WIDTH, picture, tight
 
 
 @picture
-def reconstructions(x: Sequence[np.ndarray], reconstructed: Sequence[np.ndarray], names: Sequence[str]) -> Figure:
+@checked
+def reconstructions(
+    x: Annotated[Sequence[Num[np.ndarray, "_ _ _ _"]], Between(1), "members"],
+    reconstructed: Annotated[Sequence[Num[np.ndarray, "_ _ _ _"]], "members"],
+    names: Annotated[Sequence[str], "members"],
+) -> Figure:
     """Draws images above their reconstructions, a pair of rows per member.
 
     Arguments:
         x: For each member the images (n, c, h, w).
         reconstructed: For each member their reconstructions, in the same shape.
         names: Names of the members.
+
+    Example:
+        >>> images = np.zeros((4, 1, 8, 8))
+        >>> reconstructions([images], [images], ["seed 0"])[1:4]
+        b'PNG'
     """
     blocks = [mosaic(np.stack((above, below))) for above, below in zip(x, reconstructed, strict=True)]
     heights = [WIDTH * block.shape[0] / block.shape[1] for block in blocks]
@@ -31,7 +44,14 @@ def reconstructions(x: Sequence[np.ndarray], reconstructed: Sequence[np.ndarray]
 
 
 @picture
-def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: np.ndarray, title: str) -> Figure:
+@checked
+def traversals(
+    images: Num[np.ndarray, "z t c h w"],
+    values: Num[np.ndarray, " t"],
+    kl: Num[np.ndarray, " z"],
+    active: Bool[np.ndarray, " z"] | Num[np.ndarray, " z"],
+    title: str,
+) -> Figure:
     """Draws a row per latent, in the order of its KL, that decodes the latent's values while the others stay.
 
     Arguments:
@@ -40,6 +60,11 @@ def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: n
         kl: Each latent's KL divergence in nats (z,); NaN for codes without noise, which have none.
         active: Whether each latent is active (z,).
         title: What to write above.
+
+    Example:
+        >>> values = np.linspace(-2, 2, 5)
+        >>> traversals(np.zeros((2, 5, 1, 8, 8)), values, np.array([2.0, 0.0]), np.array([True, False]), "seed 0")[1:4]
+        b'PNG'
     """
     order = np.argsort(-kl, kind="stable")
     block = mosaic(images[order])
@@ -63,8 +88,14 @@ def traversals(images: np.ndarray, values: np.ndarray, kl: np.ndarray, active: n
 
 
 @picture
-def contact(images: np.ndarray, titles: Sequence[str] | None) -> Figure:
-    """Draws images (n, c, h, w) side by side, with their titles where given."""
+@checked
+def contact(images: Num[np.ndarray, "n c h w"], titles: Annotated[Sequence[str], "n"] | None) -> Figure:
+    """Draws images (n, c, h, w) side by side, with their titles where given.
+
+    Example:
+        >>> contact(np.zeros((4, 1, 8, 8)), None)[1:4]
+        b'PNG'
+    """
     columns = min(len(images), max(4, math.ceil(math.sqrt(len(images) * 1.6))))
     rows = math.ceil(len(images) / columns)
     side = max(0.62, min(1.6, WIDTH / columns))
@@ -83,7 +114,8 @@ def contact(images: np.ndarray, titles: Sequence[str] | None) -> Figure:
     return figure
 
 
-def mosaic(images: np.ndarray, gap: int = 2) -> np.ndarray:
+@checked
+def mosaic(images: Num[np.ndarray, "rows columns c h w"], gap: Annotated[int, Between(0, 1000)] = 2) -> np.ndarray:
     """Lays a grid of images (rows, columns, c, h, w) out as one picture (H, W, 3), with white gaps.
 
     Example:

@@ -3,11 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Num
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from axiswise._arguments import checked
 from axiswise.report.figures._style import ACCENT, INK, MUTED, WIDTH, picture
 from axiswise.report.figures.charts import PALETTE
 
@@ -17,25 +19,31 @@ SAME = 1e-6  # share of the largest TIE within which two branches are one curve
 
 
 class Theory(NamedTuple):
-    """The terms of a linear β-VAE's optimum at n values of β, in nats."""
+    """The terms of a linear β-VAE's optimum at n values of β, in nats.
 
-    beta: np.ndarray
-    elbo: np.ndarray
-    log_likelihood: np.ndarray
-    reconstruction: np.ndarray
-    kl: np.ndarray
-    mie: np.ndarray
-    tie: np.ndarray
+    Example:
+        >>> Theory._fields[:3]
+        ('beta', 'elbo', 'log_likelihood')
+    """
+
+    beta: Num[np.ndarray, " n"]
+    elbo: Num[np.ndarray, " n"]
+    log_likelihood: Num[np.ndarray, " n"]
+    reconstruction: Num[np.ndarray, " n"]
+    kl: Num[np.ndarray, " n"]
+    mie: Num[np.ndarray, " n"]
+    tie: Num[np.ndarray, " n"]
     """The least true inference error over signed permutations; NaN where there is none."""
-    branches: np.ndarray
+    branches: Num[np.ndarray, "n b"]
     """That of every signed permutation (n, b); b may be 0."""
-    lengths: np.ndarray
+    lengths: Num[np.ndarray, "n z"]
     """Lengths of the decoder's columns (n, z)."""
-    off: np.ndarray
+    off: Num[np.ndarray, " z"]
     """The β from which each latent is off (z,)."""
 
 
-def distinct(branches: np.ndarray) -> np.ndarray:
+@checked
+def distinct(branches: Num[np.ndarray, "n b"]) -> np.ndarray:
     """Leaves out branches that are the same curve as one before, up to rounding.
 
     Example:
@@ -45,14 +53,22 @@ def distinct(branches: np.ndarray) -> np.ndarray:
     curves: list[np.ndarray] = []
     allowed = SAME * np.abs(branches).max(initial=0.0)
     for curve in branches.T:
-        if all(np.abs(curve - other).max() > allowed for other in curves):
+        if all(np.abs(curve - other).max(initial=0.0) > allowed for other in curves):
             curves.append(curve)
     return np.stack(curves, -1) if curves else branches[:, :0]
 
 
 @picture
+@checked
 def theory_curves(theory: Theory) -> Figure:
-    """Draws every term against β: where it peaks, and where latents are switched off."""
+    """Draws every term against β: where it peaks, and where latents are switched off.
+
+    Example:
+        >>> beta = np.linspace(0.5, 2.0, 5)
+        >>> terms = [-np.abs(beta - 1)] * 2 + [beta] * 4
+        >>> theory_curves(Theory(beta, *terms, np.zeros((5, 0)), np.ones((5, 1)), np.array([1.5])))[1:4]
+        b'PNG'
+    """
     figure = Figure(figsize=(WIDTH, 4.9), layout=ConstrainedLayoutEngine(wspace=0.04, hspace=0.06))
     panels = figure.subplots(2, 3, sharex=True)
     (elbo, reconstruction, kl), (mie, tie, lengths) = panels

@@ -1,0 +1,117 @@
+"""No public name without a sentence, an example and, where it computes something, its formula and source."""
+
+import ast
+import doctest
+import importlib.util
+import inspect
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMPUTING = ("analytic", "distributions", "geometry", "numerics", "objectives", "scores", "statistics")
+PLUMBING = {
+    "axiswise.numerics.repeatable": "a setting of PyTorch",
+    "axiswise.objectives.Batch": "data",
+    "axiswise.objectives.Trainable": "data",
+    "axiswise.scores.Factors": "data",
+    "axiswise.scores.as_codes": "reads and checks",
+    "axiswise.scores.as_factors": "reads and checks",
+    "axiswise.scores.declaration": "looks up what is declared",
+    "axiswise.scores.read_codes": "reads and checks",
+    "axiswise.scores.read_pair": "reads and checks",
+    "axiswise.scores.read_population": "reads and checks",
+    "axiswise.scores.score": "declares",
+    "axiswise.scores.split": "reads and checks",
+    "axiswise.statistics.grouped": "sorts records",
+}
+"""Names of computing packages that compute nothing, and what they do instead."""
+LINK = re.compile(r"(?:See|as defined in) :func:`(\w+)`")
+
+
+def reference():
+    """The module that writes the reference: the names it describes are those that count."""
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
+    module = importlib.util.module_from_spec(spec)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Sphinx and what it imports
+        spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return reference()
+
+
+@pytest.fixture(scope="module")
+def objects(pages):
+    return pages.public_objects()
+
+
+def examples(text: str | None) -> str:
+    return "".join(example.source for example in doctest.DocTestParser().get_examples(text or ""))
+
+
+def names_in(source: str) -> set[str]:
+    """Every name and attribute that code reads."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+def home(value) -> str:
+    return ".".join(value.__module__.split(".")[:2])
+
+
+def test_every_public_name_opens_with_a_sentence(objects):
+    first = {name: (inspect.getdoc(value) or "").partition("\n\n")[0] for name, value in objects.items()}
+    assert [name for name, said in first.items() if not re.match(r"\S.+[.?:`]$", said, re.DOTALL)] == []
+
+
+def test_every_public_name_is_shown_by_an_example(pages, objects):
+    """By its own, by that of a function that returns it, or by one of its package that uses it."""
+    own = {name: examples(inspect.getdoc(value)) for name, value in objects.items()}
+    used: dict[str, set[str]] = {}
+    for name, value in objects.items():
+        used.setdefault(home(value), set()).update(names_in(own[name]))
+    for name, module in sys.modules.items():
+        if name.startswith("axiswise."):
+            used.setdefault(".".join(name.split(".")[:2]), set()).update(names_in(examples(module.__doc__)))
+    returned = {kind for kind, functions in pages.returned_by(objects).items() if any(own[name] for name in functions)}
+    missing = [
+        name
+        for name, value in objects.items()
+        if not own[name] and name.rpartition(".")[2] not in used[home(value)] and value not in returned
+    ]
+    assert missing == [], missing
+
+
+def computes(name: str, value) -> bool:
+    described = inspect.isclass(value) and (
+        issubclass(value, tuple | Exception) or getattr(value, "_is_protocol", False)
+    )
+    return name.split(".")[1] in COMPUTING and not described and name not in PLUMBING
+
+
+def test_whatever_computes_has_its_formula_and_its_source(objects):
+    """In its docstring, in that of the function it refers to, or, for the source, in that of its module."""
+    by_name = {name.rpartition(".")[2]: inspect.getdoc(value) or "" for name, value in objects.items()}
+    without_formula, without_source = [], []
+    for name, value in objects.items():
+        if computes(name, value):
+            said = inspect.getdoc(value) or ""
+            said += "".join(by_name[linked] for linked in LINK.findall(said))
+            if "math::" not in said and ":math:" not in said:
+                without_formula.append(name)
+            if "References:" not in said + (sys.modules[value.__module__].__doc__ or ""):
+                without_source.append(name)
+    assert without_formula == []
+    assert without_source == []
+
+
+def test_what_is_called_plumbing_is_there(objects):
+    assert set(PLUMBING) - set(objects) == set()

@@ -168,7 +168,7 @@ def test_arguments_and_folders_are_checked(folder):
     with pytest.raises(AxiswiseError, match=r"Expected images \(.bmp, .* below .*images. Got none"):
         image_folder(folder)
     picture(folder / "a.png")
-    with pytest.raises(AxiswiseError, match=r"`size` must be at least 1. Got 0."):
+    with pytest.raises(AxiswiseError, match=r"`size` must be a whole number from 1 to 16,384. Got 0."):
         image_folder(folder, size=0)
     with pytest.raises(AxiswiseError, match=r"`channels` must be 3 \(colour\) or 1 \(greyscale\). Got 4."):
         image_folder(folder, channels=4)

@@ -311,9 +311,9 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool) or not issubclass(type(value), numbers.Real):
         return False
-    return isinstance(value, float | np.floating) or abs(int(value)) < LARGEST
+    return isinstance(value, float | np.floating) or bool(abs(value) < LARGEST)
 
 
 def _is_sequence(value: Any) -> bool:

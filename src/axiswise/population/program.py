@@ -57,7 +57,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
-from axiswise._arguments import check_fields, checked
+from axiswise._arguments import check_fields
 from axiswise.optimizers import Optimizer
 from axiswise.population._mapping import map_over
 from axiswise.shapes import Float, Tensor
@@ -172,7 +172,6 @@ class Program:
         check_fields(self)
 
 
-@checked
 def bind(
     modules: Mapping[str, nn.Module], parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor] | None = None
 ) -> dict[str, Callable[..., Any]]:
@@ -197,7 +196,6 @@ def _call(module: nn.Module, tensors: dict[str, Tensor], *arguments: Any) -> Any
     return functional_call(module, tensors, arguments)
 
 
-@checked
 def over_members(one: Callable[..., Any], *, stacked: bool, shared: Sequence[int] = ()) -> Callable[..., Any]:
     """A function of one member on the rows of stacks: as one program, or one row after another.
 

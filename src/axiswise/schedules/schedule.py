@@ -29,7 +29,6 @@ Hyperparameter = float | int | Schedule
 """The type of every field that may differ between the members of a cohort: a number, or a schedule of the step."""
 
 
-@checked
 def value_at(hyperparameter: Hyperparameter, step: int) -> float:
     """Returns the value of a number or a schedule at a step.
 

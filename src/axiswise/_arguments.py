@@ -13,7 +13,7 @@ import numbers
 import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -346,7 +346,7 @@ def _check_parts(kind: Any) -> Check | None:
         each = _check(parts[0])
 
         def check(value: Any, name: str, axes: Axes) -> str | None:
-            if isinstance(value, Sequence) or _is_array(value):  # others can be gone through only once
+            if isinstance(value, Collection):  # others can be gone through only once
                 return next((wrong for n, one in enumerate(value) if (wrong := each(one, f"{name}[{n}]", axes))), None)
             return None
 
@@ -522,6 +522,9 @@ def _is_undefined(value: Any) -> bool:
     return np.ndim(value) == 0 and _not_finite(value) > 0
 
 
+SIZES = re.compile("must match the size|Expected size for|expand\\(|invalid for input of size|number of dimensions")
+
+
 def _said_of(error: Exception, function: str, given: Mapping[str, Any]) -> str | None:
     """What the arguments have to do with an error of the arithmetic or of the memory; None for any other error."""
     if type(error).__name__.endswith("LinAlgError"):  # NumPy's and PyTorch's
@@ -532,6 +535,9 @@ def _said_of(error: Exception, function: str, given: Mapping[str, Any]) -> str |
     if isinstance(error, RuntimeError) and any(words in str(error) for words in ("same dtype", "same device")):
         kinds = (f"`{name}` {_dtype(each)} on {each.device}" for name, each in given.items() if hasattr(each, "device"))
         return f"The arguments of {function} must be of one type and on one device. Got {', '.join(kinds)}."
+    if isinstance(error, RuntimeError) and not any(map(callable, given.values())) and SIZES.search(str(error)):
+        told = ", ".join(f"`{name}` = {shown(value)}" for name, value in given.items())
+        return f"The arguments of {function} must have shapes that fit together. Got {told}: {error}."
     if isinstance(error, MemoryError) or any(words in str(error) for words in ("DefaultCPUAllocator", "Storage size")):
         asked = re.search(r"allocate ([\d.]+ \w+)", str(error))
         told = ", ".join(f"`{name}` = {shown(value)}" for name, value in given.items())

@@ -291,6 +291,8 @@ MAY_BE_UNDEFINED = {
     "analytic.solve_noise_allocation": "−∞ where a column of a Jacobian vanishes",
     "geometry.axis_alignment": "NaN without active latents, or where columns vanish",
     "geometry.dto": "NaN without active latents",
+    "geometry.optimal_variance": "NaN where the information is",
+    "geometry.second_derivatives": "NaN where the weights are",
     "geometry.encoder_law": "NaN without an active latent",
     "geometry.regime": "NaN for codes without noise",
     "geometry.column_coherence": "NaN where columns vanish",
@@ -343,16 +345,17 @@ def judge(report: Report, place: str, door: Callable[..., Any], given: dict[str,
         if any(frame.filename == examples.__file__ for frame in traceback.extract_tb(error.__traceback__)):
             report.refused += 1  # by the caller's own function, whose errors are its own
             return
-        if callable(value) and (callable(arguments(place, door)[parameter]) or "<lambda>()" in str(error)):
+        own = "<lambda>()" in str(error) or value is int
+        if own or (callable(value) and callable(arguments(place, door)[parameter])):
             report.refused += 1  # likewise
             return
         where = traceback.extract_tb(error.__traceback__)[-1]
-        own = [
+        ours = [
             frame
             for frame in traceback.extract_tb(error.__traceback__)
             if "axiswise" in frame.filename and "fuzz" not in frame.filename
         ]
-        at = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else where.name
+        at = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else where.name
         report.add("cryptic", place, parameter, value, f"{type(error).__name__} at {at}: {str(error)[:70]!r}")
         return
     finally:

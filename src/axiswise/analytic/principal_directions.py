@@ -135,6 +135,8 @@ def direction_alignment(decoder: Num[Array, "... x z"], directions: Num[Array, "
     lengths = columns.norm(dim=-2)
     alive = lengths > 0
     cosines = (columns.mT @ unit).abs() / torch.where(alive, lengths, 1.0)[..., None]
+    if not cosines.isfinite().all():
+        raise AxiswiseError("`decoder` and `directions` must be so small that their squares add up. Got larger ones.")
     chosen = torch.from_numpy(assignment(cosines.detach().cpu().numpy()).columns).to(cosines.device)
     paired = torch.where(chosen >= 0, cosines.gather(-1, chosen.clamp(min=0)[..., None])[..., 0], 0.0)
     alive = alive.expand(paired.shape)

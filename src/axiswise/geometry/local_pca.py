@@ -71,7 +71,7 @@ def local_pca(
         >>> bool(found.to_global < 2.0)
         True
     """
-    if codes.ndim < 2 or 0 in codes.shape or codes.shape[-2] != len(x):
+    if codes.ndim < 2 or 0 in (*codes.shape, *x.shape) or codes.shape[-2] != len(x):
         raise AxiswiseError(
             "`codes` must have axes (…, n, z), none of them empty, and `x` an observation for each n. "
             f"Got {tuple(codes.shape)} and {tuple(x.shape)}."

@@ -170,6 +170,8 @@ def log_length_gradients(
         tensor([[[1., 1.],
                  [0., 0.]]], dtype=torch.float64)
     """
+    if 0 in codes.shape:
+        raise AxiswiseError(f"`codes` must have axes (…, n, z), none of them empty. Got shape {tuple(codes.shape)}.")
     columns = jacobian(decode, codes).double()
     return second_derivatives(decode, codes, columns / columns.square().sum(-2, keepdim=True))
 
@@ -211,8 +213,6 @@ def cross_dependence(
     """
     if points < 1:
         raise AxiswiseError(f"`points` must be at least 1. Got {points}.")
-    if 0 in codes.shape:
-        raise AxiswiseError(f"`codes` must have axes (…, n, z), none of them empty. Got shape {tuple(codes.shape)}.")
     active = active_latents(variance, codes.shape, active_below=active_below, device=codes.device)
     derivatives = log_length_gradients(decode, codes[..., :points, :])
     pairs = derivatives.abs().mean(-3).nan_to_num(nan=torch.inf)

@@ -87,8 +87,8 @@ class Custom:
             built = call(self.factory, self.arguments, self.latents)
         if not isinstance(built, tuple | list) or [isinstance(module, nn.Module) for module in built] != [True, True]:
             raise AxiswiseError(
-                f"{self.name} must return a pair of torch.nn.Modules, encoder and decoder. Got {type(built).__name__} "
-                f"{built!r}."
+                f"The factory {self.name} must return a pair of torch.nn.Modules, encoder and decoder. "
+                f"Got {type(built).__name__} {built!r}."
             )
         return {"encoder": built[0], "decoder": built[1]}
 

@@ -53,7 +53,8 @@ class Between:
 
     def holds(self, value: Any) -> bool:
         """Whether a number, or the length of a sequence, is finite and within the limits."""
-        value = value if isinstance(value, numbers.Real) else len(value)
+        if not isinstance(value, int | float):  # the usual numbers first: abstract classes take a while
+            value = value if isinstance(value, numbers.Real) else len(value)
         least = value > self.least if self.open else value >= self.least
         return bool(least and value <= self.most and math.isfinite(value))
 
@@ -307,6 +308,8 @@ def _has_all(value: Any, protocol: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
+    if type(value) is int:
+        return -LARGEST < value < LARGEST
     return isinstance(value, numbers.Integral) and not isinstance(value, bool) and abs(int(value)) < LARGEST
 
 

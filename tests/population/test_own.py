@@ -330,7 +330,9 @@ def test_a_folder_says_which_parts_it_needs_all_at_once(tmp_path):
     )
     with pytest.raises(AxiswiseError, match=message):
         load(tmp_path / "run")
-    with pytest.raises(AxiswiseError, match=r"by name only: Weighted\. Got nets, Builder\. .* own=\[Weighted\]\)"):
+    with pytest.raises(
+        AxiswiseError, match=r"by name only: Weighted\. Got nets, Builder\. .* own=\[Weighted\]\), .* --own FILE"
+    ):
         load(tmp_path / "run", own=[nets, Builder])
     with pytest.raises(AxiswiseError, match=r"`own` must be your own functions and classes\. Got 'nets'\."):
         load(tmp_path / "run", own="nets")

@@ -18,13 +18,18 @@ if TYPE_CHECKING:  # this would import PyTorch
 def explain(
     factory: Annotated[
         str,
-        typer.Argument(help="package.module:function that returns a model or (encode, decode)."),
+        typer.Argument(
+            help="package.module:function that returns a model with encode and decode, or (encode, decode)."
+        ),
     ],
     data: Annotated[
         str, typer.Option(help="Observations (n, …): .npy, .npz or .safetensors; file.npz:KEY names one of several.")
     ],
     factors: Annotated[
-        str | None, typer.Option(help="What generated them, (n, k): in any of these formats, or .csv or .parquet.")
+        str | None,
+        typer.Option(
+            help="What generated them, (n, k): in any of these, or .csv or .parquet, whose headers name them."
+        ),
     ] = None,
     likelihood: Annotated[
         str | None, typer.Option(help="bernoulli, or gaussian:SCALE (gaussian:0.1); guessed if not given.")

@@ -194,9 +194,9 @@ def test_lambdas_and_closures_train_in_memory_and_are_told_apart(tmp_path):
         (
             nets,
             {},
-            r"nets\(hidden, latents, .*\) must be callable with the arguments latents\. Got a missing",
+            r"nets\(hidden, latents, .*\) must be callable with the arguments latents\. Got no 'hidden': change",
         ),
-        (nets, {"arguments": {"width": 3}}, r"must be callable with the arguments width, latents\. Got a missing"),
+        (nets, {"arguments": {"width": 3}}, r"the arguments width, latents\. Got no 'hidden' and an unknown 'width'"),
         (
             nets,
             {"arguments": {"hidden": nn.ReLU}},

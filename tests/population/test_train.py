@@ -47,6 +47,7 @@ def test_what_is_named_last_varies_fastest():
         ({"model": LINEAR, "objective": BETA, "steps": 1, "seeds": 3}, r"A grid takes the arguments .* Got 'seeds'"),
         ({"model": LINEAR, "objective": BETA, "steps": -1}, "`steps` of a member must be .* at least 0. Got -1"),
         ({"model": LINEAR, "objective": BETA, "steps": 1, "batch": 0}, "`batch` .* at least 1 or None. Got 0"),
+        ({"model": LINEAR, "objective": (BETA, BETA), "steps": 1}, "`objective` .* Got a tuple; use a list"),
         ({"model": LINEAR, "objective": BETA, "steps": 1, "seed": -1}, "`seed` .* at least 0. Got -1"),
     ],
 )

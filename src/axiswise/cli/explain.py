@@ -53,14 +53,12 @@ def explain(
     spread = _likelihood(likelihood)
     encode, decode = _load_model(factory)
 
-    import torch
-
     from axiswise.explanation import explain as run
 
     explanation = run(
         encode,
         decode,
-        torch.from_numpy(observations),
+        observations,
         factors=known,
         likelihood=spread,
         beta=weight,
@@ -104,8 +102,7 @@ def _observations(text: str) -> np.ndarray:
         raise AxiswiseError(f"Expected --data in .npy, .npz or .safetensors. Got {text}.")
     from axiswise._columns import as_array
 
-    array = as_array(table, text)
-    return array.astype(np.float32) / 255 if array.dtype == np.uint8 else array.astype(np.float32)
+    return as_array(table, text)
 
 
 def _contents(text: str) -> Any:

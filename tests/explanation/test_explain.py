@@ -396,7 +396,7 @@ ENCODE, DECODE, POINTS = linear([3.0, 1.0])
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"x": np.zeros((4, 4))}, r"`x` must be a floating-point tensor of observations \(n, …\). Got ndarray"),
+        ({"x": [[0.0] * 4] * 4}, r"`x` must be a floating-point tensor of observations \(n, …\). Got list"),
         ({"x": torch.zeros(1, 4)}, r"`x` must hold at least 2 observations. Got 1"),
         ({"encode": lambda x: x}, r"`encode` must return a pair \(mean, log-variance\) of tensors. Got one tensor"),
         ({"encode": lambda x: (x, x[:, :2])}, r"Mean and log-variance must have the same shape"),

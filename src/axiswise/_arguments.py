@@ -260,13 +260,17 @@ def _check(kind: Any) -> Check:
 def _check_plain(kind: Any) -> Check:
     """The check of a type, and of what a container has."""
     fits, said, parts = _outside(kind), words(kind), _check_parts(kind)
+    made_by = getattr(kind, "_made_by", None)
+    remedy = f"; {made_by} makes one" if made_by else ""
 
     def check(value: Any, name: str, axes: Axes) -> str | None:
         if fits(value):
             return parts(value, name, axes) if parts else None
         if isinstance(value, type):
             return f"`{name}` must be {said}. Got the class {value.__name__}"
-        return f"`{name}` must be {said}. Got {shown(value)}"
+        if said == WORDS[Callable] and isinstance(value, str):
+            return f"`{name}` must be {said}. Got {shown(value)}; pass the function itself, not its name"
+        return f"`{name}` must be {said}. Got {shown(value)}{remedy}"
 
     return check
 

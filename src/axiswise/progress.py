@@ -84,27 +84,34 @@ class Bars:
 class Lines:
     """A line every ten seconds, for logs.
 
+    Time left follows from what came after the first report, which also took compilation; before a hundredth of all
+    units it is not known.
+
     Arguments:
         log: Receives each line.
     """
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log, self._title, self._total, self._done = log, "", 1, 0
-        self._began = self._last = 0.0
+        self._first, self._since, self._last = 0, 0.0, 0.0
 
     def begin(self, title: str, total: int) -> None:
         """Starts counting."""
-        self._title, self._total, self._done = title, max(total, 1), 0
-        self._began = self._last = time.perf_counter()
+        self._title, self._total, self._done, self._first = title, max(total, 1), 0, 0
+        self._last = time.perf_counter()
 
     def advance(self, units: int) -> None:
         """Prints when ten seconds have passed since the last line."""
         self._done += units
         now = time.perf_counter()
+        if not self._first:
+            self._first, self._since = self._done, now
         if now - self._last > PLAIN_SECONDS:
             self._last = now
-            left = (now - self._began) * (self._total - self._done) / max(self._done, 1)
-            self._log(f"  {self._title}: {100 * self._done / self._total:.0f} %, {left:.0f} s left")
+            timed, rest = self._done - self._first, self._total - self._done
+            seconds = (now - self._since) * rest / max(timed, 1)
+            left = f", {seconds:.0f} s left" if not rest or 100 * timed >= self._total else ""
+            self._log(f"  {self._title}: {100 * self._done / self._total:.0f} %{left}")
 
     def end(self) -> None:
         """Does nothing: the next line begins anew."""

@@ -76,6 +76,12 @@ def test_data_that_a_name_does_not_make_is_asked_for(tmp_path):
     with pytest.raises(AxiswiseError, match=r"which its name alone cannot make. Name a function that makes it: --data"):
         axiswise(tmp_path)
     assert axiswise(tmp_path, "--data", "small_sprites")[-1].endswith("members that run: 1, still: 0)")
+    (tmp_path / "mine.py").write_text("from axiswise import data\nmade = data.small_sprites()\nside = 16\n")
+    assert axiswise(tmp_path, "--data", f"{tmp_path / 'mine.py'}:made")[-1].endswith("members that run: 1, still: 0)")
+    with pytest.raises(
+        AxiswiseError, match=r"--data must name a dataset, or a function .*\. Got int from .*mine.py:side"
+    ):
+        axiswise(tmp_path, "--data", f"{tmp_path / 'mine.py'}:side")
 
 
 def test_mistakes_are_named(folder, tmp_path):

@@ -53,6 +53,8 @@ def test_kinds_follow_the_type_unless_given():
     assert mixed.space.sizes == (2, None, 8, None)
     assert mixed.factors(torch.tensor([0, 1])).tolist() == values.tolist()
     assert arrays(ones(2, 2), np.array([[0], [3]]), kinds=["circular"]).space.sizes == (4,)
+    for whole in (np.float32([0, 2 * np.pi]), np.array([0.0, 9.0])):  # a turn as rounded, and levels
+        assert arrays(ones(2, 2), whole, kinds=["circular"]).space.kinds == ("circular",)
     assert arrays(ones(2, 2), np.array([[0], [3]]), kinds=["continuous"]).factors(torch.tensor(1)).tolist() == [3.0]
     assert arrays(ones(2, 2), np.array([[0], [1]]), sizes=[6]).space.sizes == (6,)
 
@@ -93,6 +95,11 @@ def test_identity_is_of_the_contents():
         (
             lambda: arrays(np.array([[0.0, np.nan], [np.inf, 1.0]])),
             "`x` must be finite in float32. Got 2 NaN or infinite values in 2 of 2 rows, the first at (0, 1)",
+        ),
+        (
+            lambda: arrays(ones(2, 2), np.array([0.5, 359.0]), names=["angle"], kinds=["circular"]),
+            "circular factor 'angle' must be in radians, within one turn (2π). Got values from 0.5 to 359; convert "
+            "degrees with np.deg2rad",
         ),
         (
             lambda: arrays(np.array([[0.0], [1e300]])),

@@ -69,6 +69,15 @@ def linear(lengths, *, turn=0.0, noise=None):
     return encode, decode, z @ matrix.T + error
 
 
+def test_an_array_is_read_and_bytes_are_grey_values():
+    pixels = np.random.default_rng(0).integers(0, 256, size=(20, 2), dtype=np.uint8)
+    grey = torch.from_numpy(pixels.astype(np.float32) / 255)
+    identity = (lambda x: (x, torch.zeros_like(x) - 3), lambda z: z)
+    wanted = explain(*identity, grey)
+    for array in (pixels, grey.numpy(), grey.double().numpy()):
+        assert explain(*identity, array).findings == wanted.findings
+
+
 def test_a_trained_model_differs_from_chance(found):
     assert found["active"].value.estimate == 2
     assert found.arrays["order"].shape == (2,)
@@ -387,7 +396,7 @@ ENCODE, DECODE, POINTS = linear([3.0, 1.0])
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"x": np.zeros((4, 4))}, r"`x` must be a floating-point tensor of observations \(n, …\). Got ndarray"),
+        ({"x": [[0.0] * 4] * 4}, r"`x` must be a floating-point tensor of observations \(n, …\). Got list"),
         ({"x": torch.zeros(1, 4)}, r"`x` must hold at least 2 observations. Got 1"),
         ({"encode": lambda x: x}, r"`encode` must return a pair \(mean, log-variance\) of tensors. Got one tensor"),
         ({"encode": lambda x: (x, x[:, :2])}, r"Mean and log-variance must have the same shape"),

@@ -12,6 +12,7 @@ import torch
 from torch.func import vmap
 
 from axiswise._arguments import Between, check_fields, checked, misfit
+from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Count, Finite, Float, Int, Number, Positive, Seed, Tensor
 
@@ -89,6 +90,8 @@ def test_takes_what_fits(value, kind):
         (torch.tensor([NAN, 1.0]), Finite[Tensor, " n"], "`it` must be finite. Got NaN or infinity in 1 of 2 places"),
         (torch.ones(2, device="meta"), Finite[Tensor, " n"], "`it` must have values. Got a tensor of the device meta"),
         (Box(torch.ones(3)), Box, "`it.values` must have axes (n, z). Got shape (3,)"),
+        ("mig", Callable[..., int], "`it` must be a function. Got 'mig'; pass the function itself, not its name"),
+        (np.ones(2), FactorDataset, "`it` must be a FactorDataset. Got an array of float64, (2,); axiswise.data"),
         (Dog, Walks, "`it` must be a Walks. Got the class Dog"),
         (len, str | int, "`it` must be text or a whole number. Got <built-in function len>"),
     ],

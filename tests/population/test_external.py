@@ -359,6 +359,17 @@ def test_observations_that_are_none_are_named(x, reason, as_installed):
         Reader(lambda x: (x, x), None).encode(x)
 
 
+def test_arrays_are_no_tensors(as_installed):
+    square = aw.data.synth_linear(samples=20)
+    members = aw.grid(model=aw.models.linear(3, 2), objective=aw.objectives.BetaVAE(), steps=0)
+    population = aw.train(members, square, progress=False)
+    for encode in (population.encode, population[0].encode):
+        with pytest.raises(AxiswiseError, match=r"`x` must be a floating-point tensor .* Got ndarray; torch.as_tensor"):
+            encode(np.zeros((2, 3)))
+    with pytest.raises(AxiswiseError, match=r"Expected an integer tensor of row numbers. Got ndarray; torch.as_tensor"):
+        square.x(np.arange(3))
+
+
 def test_no_models_and_no_pairs_are_refused(as_installed):
     with pytest.raises(AxiswiseError, match=r"A population needs at least one model. Got none"):
         aw.from_models([])

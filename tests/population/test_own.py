@@ -194,9 +194,9 @@ def test_lambdas_and_closures_train_in_memory_and_are_told_apart(tmp_path):
         (
             nets,
             {},
-            r"nets\(hidden, latents, .*\) must be callable with the arguments latents\. Got a missing",
+            r"nets\(hidden, latents, .*\) must be callable with the arguments latents\. Got no 'hidden': change",
         ),
-        (nets, {"arguments": {"width": 3}}, r"must be callable with the arguments width, latents\. Got a missing"),
+        (nets, {"arguments": {"width": 3}}, r"the arguments width, latents\. Got no 'hidden' and an unknown 'width'"),
         (
             nets,
             {"arguments": {"hidden": nn.ReLU}},
@@ -330,7 +330,9 @@ def test_a_folder_says_which_parts_it_needs_all_at_once(tmp_path):
     )
     with pytest.raises(AxiswiseError, match=message):
         load(tmp_path / "run")
-    with pytest.raises(AxiswiseError, match=r"by name only: Weighted\. Got nets, Builder\. .* own=\[Weighted\]\)"):
+    with pytest.raises(
+        AxiswiseError, match=r"by name only: Weighted\. Got nets, Builder\. .* own=\[Weighted\]\), .* --own FILE"
+    ):
         load(tmp_path / "run", own=[nets, Builder])
     with pytest.raises(AxiswiseError, match=r"`own` must be your own functions and classes\. Got 'nets'\."):
         load(tmp_path / "run", own="nets")

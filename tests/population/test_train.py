@@ -47,6 +47,7 @@ def test_what_is_named_last_varies_fastest():
         ({"model": LINEAR, "objective": BETA, "steps": 1, "seeds": 3}, r"A grid takes the arguments .* Got 'seeds'"),
         ({"model": LINEAR, "objective": BETA, "steps": -1}, "`steps` of a member must be .* at least 0. Got -1"),
         ({"model": LINEAR, "objective": BETA, "steps": 1, "batch": 0}, "`batch` .* at least 1 or None. Got 0"),
+        ({"model": LINEAR, "objective": (BETA, BETA), "steps": 1}, "`objective` .* Got a tuple; use a list"),
         ({"model": LINEAR, "objective": BETA, "steps": 1, "seed": -1}, "`seed` .* at least 0. Got -1"),
     ],
 )
@@ -59,7 +60,8 @@ def test_bad_requests(square):
     with pytest.raises(AxiswiseError, match=r"Expected at least one member to train. Got none"):
         train([], square)
     with pytest.raises(
-        AxiswiseError, match=r"takes observations of shape \(6,\). Got dataset 'synth_linear' of shape \(3,\)"
+        AxiswiseError,
+        match=r"takes observations of shape \(6,\). Got dataset 'synth_linear' of shape \(3,\).* models.mlp takes any",
     ):
         train(grid(model=models.mlp(6, 2), objective=BETA, steps=1), square)
     with pytest.raises(AxiswiseError, match=r"`device` must name a device of this machine .* Got 'abacus'"):

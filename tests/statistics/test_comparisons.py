@@ -40,6 +40,11 @@ def test_sign_flips_are_all_tried(count):
     assert paired(a, b).permutation_p == np.mean([found >= observed - 1e-9 for found in sums])
 
 
+def test_a_comparison_prints_as_a_sentence():
+    told = "difference 2 [-0.484, 4.48], p = 0.074, permutation p = 0.25 (paired: Student t; all 8 sign flips)"
+    assert str(paired([1, 2, 3], [0, 0, 0])) == told
+
+
 def test_sign_flips_agree_with_scipy():
     a, b = drawn(10, 1), drawn(10, 2)
     theirs = stats.permutation_test((a - b,), np.mean, permutation_type="samples", n_resamples=np.inf)

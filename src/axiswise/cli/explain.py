@@ -18,13 +18,18 @@ if TYPE_CHECKING:  # this would import PyTorch
 def explain(
     factory: Annotated[
         str,
-        typer.Argument(help="package.module:function that returns a model or (encode, decode)."),
+        typer.Argument(
+            help="package.module:function that returns a model with encode and decode, or (encode, decode)."
+        ),
     ],
     data: Annotated[
         str, typer.Option(help="Observations (n, …): .npy, .npz or .safetensors; file.npz:KEY names one of several.")
     ],
     factors: Annotated[
-        str | None, typer.Option(help="What generated them, (n, k): in any of these formats, or .csv or .parquet.")
+        str | None,
+        typer.Option(
+            help="What generated them, (n, k): in any of these, or .csv or .parquet, whose headers name them."
+        ),
     ] = None,
     likelihood: Annotated[
         str | None, typer.Option(help="bernoulli, or gaussian:SCALE (gaussian:0.1); guessed if not given.")
@@ -48,14 +53,12 @@ def explain(
     spread = _likelihood(likelihood)
     encode, decode = _load_model(factory)
 
-    import torch
-
     from axiswise.explanation import explain as run
 
     explanation = run(
         encode,
         decode,
-        torch.from_numpy(observations),
+        observations,
         factors=known,
         likelihood=spread,
         beta=weight,
@@ -99,8 +102,7 @@ def _observations(text: str) -> np.ndarray:
         raise AxiswiseError(f"Expected --data in .npy, .npz or .safetensors. Got {text}.")
     from axiswise._columns import as_array
 
-    array = as_array(table, text)
-    return array.astype(np.float32) / 255 if array.dtype == np.uint8 else array.astype(np.float32)
+    return as_array(table, text)
 
 
 def _contents(text: str) -> Any:

@@ -46,11 +46,17 @@ def explore(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(help="Name of a dataset, or file.py:function; what the study or run names if not given."),
+        typer.Option(
+            help="Name of a dataset, or file.py:NAME of your own or of what makes it; the trained one if not given."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help=f"HTML page to write; {EXPLORER_FILE} in the folder if not given."),
+        typer.Option(
+            "--out",
+            "-o",
+            help=f"HTML page to write; {EXPLORER_FILE} in the folder if not given, replaced without --force.",
+        ),
     ] = None,
     megabytes: Annotated[float, typer.Option(help="What the page may take at most.")] = MEGABYTES,
     own: Annotated[
@@ -214,8 +220,8 @@ def _data_of(folder: Path, explored: Explored) -> "FactorDataset":
         found = make(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
     if found is None or whole_identity(found.identity) != whole_identity(explored.dataset):
         raise AxiswiseError(
-            f"{folder} was trained on {name} with {arguments}, which its name alone cannot make. Name a function "
-            "that makes it: --data file.py:function."
+            f"{folder} was trained on {name}, which its name alone cannot make. Name a function that makes it: --data "
+            f"file.py:function. It was made with {arguments}."
         )
     seeds = [change["seed"] for change in arguments.get("changes", ()) if "split" in change]
     return found.split(seeds[-1]).test if seeds else found
@@ -226,9 +232,12 @@ def _named_data(name: str) -> "FactorDataset":
     from axiswise.data import FactorDataset
     from axiswise.studies import load_object
 
-    found = load_object(name)() if ":" in name else named(name, None)
+    found = load_object(name) if ":" in name else named(name, None)
+    found = found() if callable(found) else found
     if not isinstance(found, FactorDataset):
-        raise AxiswiseError(f"Expected {name}() to return a dataset. Got {type(found).__name__}.")
+        raise AxiswiseError(
+            f"--data must name a dataset, or a function that returns one. Got {type(found).__name__} from {name}."
+        )
     return found
 
 

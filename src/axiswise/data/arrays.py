@@ -40,7 +40,8 @@ def arrays(
         factors: Values (n, k), or (n) for a single factor. Floats are continuous, integers discrete levels from 0; text
             and categories become levels, whose names are kept (``space.factors[0].levels``).
         names: Names of the factors; None for those of the columns, else "factor 0", "factor 1", ….
-        kinds: Kind of each factor; None for what the type of `factors` implies.
+        kinds: Kind of each factor; None for what the type of `factors` implies. Floats that are circular are angles in
+            radians, within one turn.
         sizes: Number of levels of each factor (None if real-valued); None for one more than the largest level.
         missing: Whether rows with missing values (NaN) raise an error or are dropped; their number is then in
             ``arguments["dropped"]``, and so in every record.
@@ -162,7 +163,10 @@ def _each(given: Sequence[Entry] | None, default: Sequence[Entry], what: str) ->
 
 def _size(column: np.ndarray, name: str, kind: Kind, size: int | None, *, real: bool) -> int | None:
     """Number of levels of a column, after a check that these are levels; None for real values."""
-    if kind == "continuous" or (kind == "circular" and real and size is None):
+    if kind == "circular" and real and size is None:
+        _refuse_degrees(column, name)
+        return None
+    if kind == "continuous":
         return size  # `Factor` refuses a continuous one with a size
     for wrong, why in ((column != np.floor(column), "integers"), (column < 0, "at least 0")):
         if wrong.any():
@@ -175,6 +179,16 @@ def _size(column: np.ndarray, name: str, kind: Kind, size: int | None, *, real: 
     if size is not None and highest >= size:
         raise AxiswiseError(f"The levels of factor {name!r} must lie in 0 … {size - 1}. Got {highest}.")
     return highest + 1 if size is None else size
+
+
+def _refuse_degrees(column: np.ndarray, name: str) -> None:
+    """Raises for more than a whole turn, unless these are levels: angles in degrees would score as noise, unnoticed."""
+    levels = (column >= 0).all() and (column == np.floor(column)).all()  # as scores read them
+    if not levels and np.ptp(column) > 2 * np.pi * (1 + 1e-6):  # 2π in float32 is a little more
+        raise AxiswiseError(
+            f"The angles of circular factor {name!r} must be in radians, within one turn (2π). Got values from "
+            f"{column.min():g} to {column.max():g}; convert degrees with np.deg2rad, or take the remainder by 2π."
+        )
 
 
 def _described(factor: Factor) -> list[Any]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, NamedTuple, Protocol, final, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, final, runtime_checkable
 
 import torch
 
@@ -71,6 +71,8 @@ class FactorDataset:
         >>> len(dataset), dataset.x(torch.tensor([[0, 1], [2, 3]])).shape, dataset.space.names
         (100, torch.Size([2, 2, 3]), ('first', 'second'))
     """
+
+    _made_by: ClassVar[str] = "axiswise.data.arrays(x)"  # for the message to who passes an array
 
     name: str
     arguments: Mapping[str, Any]

@@ -187,6 +187,10 @@ def integral(values: Shaped[Tensor, "*shape"], what: str) -> Int[Tensor, "*shape
         >>> integral(torch.tensor([1, 2], dtype=torch.uint8), "row numbers").dtype
         torch.int64
     """
+    if not isinstance(values, Tensor):
+        raise AxiswiseError(
+            f"Expected an integer tensor of {what}. Got {type(values).__name__}; torch.as_tensor makes one of an array."
+        )
     if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
         raise AxiswiseError(f"Expected an integer tensor of {what}. Got {values.dtype}; convert it with `.long()`.")
     return values.long()

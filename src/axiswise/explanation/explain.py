@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from axiswise._arguments import checked
-from axiswise._columns import Columns, as_columns
+from axiswise._columns import Columns, as_array, as_columns
 from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
 from axiswise.explanation._observation import Observed, observe
@@ -61,7 +62,7 @@ def explain(
             ``(reconstruction, mean, log-variance)`` will do, and an encoder of output objects, such as pythae's.
         decode: Maps latents in the encoder's shape to E[x | z], as a tensor or in an output object: probabilities;
             logits only without `likelihood`.
-        x: Observations, as `encode` takes them.
+        x: Observations, as `encode` takes them. An array becomes a tensor of float32, bytes (uint8) grey values in 0…1.
         factors: What generated them, ``(n, k)``, as scores take them: floats are continuous, all else are levels.
         factor_names: What the factors are called; None for the names of the columns.
         likelihood: The distribution of observations around E[x | z] that the model was trained with: Gaussian(scale) or
@@ -85,6 +86,9 @@ def explain(
         >>> print(found["law"].sentence)
         On active latents the encoder's variances are those that the decoder's slope implies at β = 1, to within ...
     """
+    if isinstance(x, np.ndarray):
+        read = as_array(x, "x")
+        x = torch.from_numpy(read.astype(np.float32) / (255 if read.dtype == np.uint8 else 1))
     check_observations(x)
     if len(x) < 2:
         raise AxiswiseError(f"`x` must hold at least 2 observations. Got {len(x)}; one has nothing to compare with.")

@@ -18,6 +18,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.records._fingerprint import digest, fingerprint, module_name
 
 SELF = "self"
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def normal_form(factory: Any, arguments: Mapping[str, Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
@@ -153,9 +154,13 @@ def call(factory: Callable[..., Any], arguments: Mapping[str, Any], latents: int
         if parameters:
             inspect.signature(factory).bind(**given)
     except TypeError as error:
+        required = [name for name, each in parameters.items() if each.default is each.empty and each.kind in NAMED]
+        wrong = [f"no {name!r}" for name in required if name not in given]
+        if not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+            wrong += [f"an unknown {name!r}" for name in given if name not in parameters]
         raise AxiswiseError(
             f"{display_name(factory)}({', '.join(parameters)}) must be callable with the arguments "
-            f"{', '.join(given) or '(none)'}. Got a {error}: give it with `arguments`, or a default."
+            f"{', '.join(given) or '(none)'}. Got {' and '.join(wrong) or error}: change `arguments`, or give defaults."
         ) from None
     return factory(**given)
 

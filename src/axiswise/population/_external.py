@@ -32,7 +32,7 @@ from axiswise.distributions import (
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks
 from axiswise.objectives import Batch, BetaVAE, Draw, Terms, Trainable
-from axiswise.population._trained import Trained
+from axiswise.population._trained import Trained, refuse_arrays
 from axiswise.population.member import Member
 from axiswise.population.population import Population
 from axiswise.records import versions
@@ -312,11 +312,7 @@ def check_observations(x: Any) -> None:
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: `x` must be a floating-point tensor of observations (n, …). Got list; ...
     """
-    if not isinstance(x, Tensor):
-        raise AxiswiseError(
-            f"`x` must be a floating-point tensor of observations (n, …). Got {type(x).__name__}; "
-            "torch.as_tensor(x, dtype=torch.float32) makes one of an array."
-        )
+    refuse_arrays(x)
     if x.ndim < 2 or 0 in x.shape or not x.is_floating_point():
         raise AxiswiseError(
             f"`x` must be a floating-point tensor of observations (n, …), none of its axes empty. "

@@ -132,6 +132,7 @@ class Group:
         if self.trained[0].external:
             encoded = [trained.encode(x) for trained in self.trained if trained.encode is not None]
             return type(encoded[0])(*(torch.stack(parts) for parts in zip(*encoded, strict=True)))
+        refuse_arrays(x)
         if x.shape[1:] != self.model.shape:
             raise AxiswiseError(
                 f"`x` must have shape (n, {', '.join(map(str, self.model.shape))}). Got {tuple(x.shape)}."
@@ -241,3 +242,18 @@ def _plain(owner: Any) -> dict[str, Any]:
     values = {field.name: getattr(owner, field.name) for field in fields(owner)}
     values = {name: repr(value) if isinstance(value, Schedule) else value for name, value in values.items()}
     return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str | None)}
+
+
+def refuse_arrays(x: Any) -> None:
+    """Raises unless observations are a tensor.
+
+    Example:
+        >>> refuse_arrays(np.zeros((2, 3)))
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `x` must be a floating-point tensor of observations (n, …). Got ndarray; ...
+    """
+    if not isinstance(x, Tensor):
+        raise AxiswiseError(
+            f"`x` must be a floating-point tensor of observations (n, …). Got {type(x).__name__}; "
+            "torch.as_tensor(x, dtype=torch.float32) makes one of an array, which for bytes is then divided by 255."
+        )

@@ -129,6 +129,8 @@ def grid(**choices: Unpack[Choices]) -> list[Member]:
             raise AxiswiseError(f"A grid needs `{name}`. Got {', '.join(choices) or 'nothing'}.")
     options = {name: _values(choice) for name, choice in choices.items()}
     for name, values in options.items():
+        if isinstance(choices[name], tuple):
+            raise AxiswiseError(f"`{name}` of a grid must be one value or a list of several. Got a tuple; use a list.")
         if not values:
             raise AxiswiseError(f"The grid is empty: `{name}` has no values. Give at least one.")
     return [Member(**dict(zip(options, values, strict=True))) for values in product(*options.values())]

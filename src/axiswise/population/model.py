@@ -13,7 +13,7 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.models.vae import with_learned
 from axiswise.numerics import normal, uniform
 from axiswise.population._export import Format, export
-from axiswise.population._trained import Trained
+from axiswise.population._trained import Trained, refuse_arrays
 from axiswise.population.member import Member
 from axiswise.shapes import Float, Tensor
 
@@ -103,6 +103,7 @@ class Model(nn.Module):
         """Parameters of q(z | x), a named tuple: ``model.encode(x).mean`` are the codes."""
         if self.trained.encode is not None:
             return self.trained.encode(x)
+        refuse_arrays(x)
         shape = self.member.model.shape
         if x.shape[1:] != shape:
             raise AxiswiseError(f"`x` must have shape (n, {', '.join(map(str, shape))}). Got {tuple(x.shape)}.")

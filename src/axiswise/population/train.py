@@ -407,7 +407,7 @@ def load(
             raise AxiswiseError(
                 f"{path} has members made of your own parts, which are stored by name only: {', '.join(names)}. Got "
                 f"{', '.join(getattr(part, '__name__', repr(part)) for part in parts) or 'none of yours'}. Pass them: "
-                f"axiswise.load({str(path)!r}, own=[{short}])."
+                f"axiswise.load({str(path)!r}, own=[{short}]), or on the command line --own FILE.py:NAME for each."
             )
         if isinstance(found, OtherCode):
             raise AxiswiseError(f"{found} Load it with the code as it was, or as it is now with changed=True.")
@@ -445,7 +445,8 @@ def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
         if member.model.shape != dataset.shape:
             raise AxiswiseError(
                 f"The model takes observations of shape {member.model.shape}. "
-                f"Got dataset {dataset.name!r} of shape {dataset.shape}. Build the model for that shape."
+                f"Got dataset {dataset.name!r} of shape {dataset.shape}. Build the model for that shape: "
+                "models.mlp takes any, models.custom what your own networks do; conv64 and dcgan64 take 64 × 64 alone."
             )
     for member in {address(structure(member)): member for member in members}.values():
         member.objective.networks(member.model)  # raises if the model does not suit

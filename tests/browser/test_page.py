@@ -15,7 +15,7 @@ from torch import nn
 import axiswise as aw
 from axiswise.data import small_sprites
 from axiswise.exploration._layers import rounded
-from axiswise.geometry import column_coherence, dto, gram
+from axiswise.geometry import column_coherence, dto, gram, haar_chance
 from axiswise.models import rotate_latents
 
 pytestmark = pytest.mark.browser
@@ -233,6 +233,10 @@ def test_the_geometry_is_that_of_the_rotated_model(page, exploration, population
         assert found["over"][0] == pytest.approx(dto(gram=chosen).score.item(), abs=1e-3)
         assert found["over"][1] == pytest.approx(column_coherence(gram=chosen).score.item(), abs=1e-3)
         assert found["here"][0] == pytest.approx(dto(gram=chosen[:1]).score.item(), abs=1e-3)
+        chance = haar_chance(int(active.sum()))
+        facts = page.find_elements(By.CLASS_NAME, "facts-of")[number].text
+        assert f"random rotation: DtO {chance.score:.2f}" in facts
+        assert ("At chance" in facts) == (found["over"][0] >= chance.score - chance.deviation)
     assert turned >= 2
     here = page.execute_script("return explorer.measures(explorer.members[0]).here[0]")
     page.find_element(By.ID, "reset").click()

@@ -16,6 +16,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.exploration._choice import choose
 from axiswise.exploration._decoder import read_decoder
 from axiswise.exploration.explore import MEMBER_BYTES, PAGE_BYTES, page_bytes
+from axiswise.geometry import haar_chance
 from axiswise.population import Population
 from axiswise.report._explorer import _png
 from axiswise.scores import match_latents
@@ -153,6 +154,7 @@ def test_codes_without_noise_have_no_prior_and_are_ordered_by_their_spread():
     assert "kl" not in found
     np.testing.assert_allclose(found["spread"], found["codes"].std(0, ddof=1), rtol=1e-4)
     assert found["active"].all()
+    np.testing.assert_allclose(found["chance"], [haar_chance(3).score, haar_chance(3).deviation], rtol=1e-6)
 
 
 class Whole(nn.Module):

@@ -70,7 +70,7 @@ WORDS = (
     (
         "DtO",
         "Distance to orthogonality: 0 where all columns of J, of active latents, are at right angles; larger, the more "
-        "the latents mix.",
+        "the latents mix. A random rotation of as many latents has the DtO that stands below it, on average.",
     ),
     (
         "JᵀJ off its diagonal",
@@ -340,7 +340,7 @@ def _data(exploration: Exploration) -> dict[str, Any]:
 def _member(member: ExploredMember) -> dict[str, Any]:
     arrays = member.arrays
     known = {
-        name: _rounded(arrays[name]) if name in arrays else None for name in ("kl", "prior", "low", "high", "centre")
+        name: _rounded(arrays[name]) if name in arrays else None for name in ("kl", "prior", "low", "high", "centre", "chance")
     }
     return {
         "name": _name(member),

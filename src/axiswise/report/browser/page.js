@@ -423,15 +423,16 @@
     const { here, over, points } = measures(member), complete = points === pointsOf(member);
     const shown = (found, k, write) => (found ? write(found[k]) : "…");
     const cells = (name, k, write) => [name, shown(here, k, write), shown(complete && over, k, write)];
-    const active = member.active.filter(Boolean).length;
+    const active = member.active.filter(Boolean).length, [chance, deviation] = member.chance || [];
     const notes = [
+      complete && over[0] >= chance - deviation ? "At chance: its columns are no nearer to right angles than after a random rotation." : "",
       active === 0 ? "No latent is active: there is nothing to measure." : active === 1 ? "One latent is active: there is no other to be at right angles to." : "",
       state.angle !== 0 && !rotation(member) ? "Not rotated: one of the two latents has no counterpart." : "",
       `Its image differs from PyTorch’s by at most ${format(member.difference, 2)}.`,
     ];
     const row = (texts, kind) => make("tr", {}, ...texts.map((text, place) => make(place ? kind : "th", { textContent: text })));
     const table = make("table", { className: "measures" }, row(["", "here", `mean of ${pointsOf(member)} ${images ? "images" : "points"}`], "th"),
-      ...(active < 2 ? [] : [row(cells("DtO", 0, fixed), "td"), row(cells("JᵀJ off its diagonal", 1, percent), "td")]));
+      ...(active < 2 ? [] : [row(cells("DtO", 0, fixed), "td"), ...(chance ? [row(["random rotation: DtO", fixed(chance), fixed(chance)], "td")] : []), row(cells("JᵀJ off its diagonal", 1, percent), "td")]));
     member.parts.facts.replaceChildren(...(active < 2 ? [] : [table]), ...notes.filter(Boolean).map((text) => make("p", { textContent: text })));
   }
 

@@ -119,8 +119,8 @@ def test_matches_are_shown_with_their_strength_and_absent_ones_are_said(page, ex
         expected, alone = [], []
         for number in range(1, len(exploration.running)):
             there, correlation = lead.counterparts[number][latent], lead.correlations[number][latent]
-            letter, sign = "ABC"[number], "−" if correlation < 0 else ""
-            (expected if there >= 0 else alone).append(f"{letter} {sign}z{there} {abs(correlation):.2f}")
+            letter, sign = "ABC"[number], "(reversed) " if correlation < 0 else ""
+            (expected if there >= 0 else alone).append(f"{letter} z{there} {sign}{abs(correlation):.2f}")
         absent += len(alone)
         if alone:
             expected.append(f"no counterpart in {', '.join(text[0] for text in alone)}")

@@ -56,8 +56,8 @@ WORDS = (
     (
         "counterpart",
         "The latent of another model that corresponds: its codes of the same images correlate most, paired one to one. "
-        "The number is the size of the correlation, 1 if both are the same up to scale; a minus says that it runs the "
-        "other way.",
+        "The number is the size of the correlation, 1 if both are the same up to scale; a reversed one runs the other "
+        "way.",
     ),
     (
         "no counterpart",

@@ -502,7 +502,7 @@
   function match(member, latent) {
     const found = counterpart(member, latent), strength = Math.abs(found.correlation);
     const title = `Counterpart in ${member.letter}: z${found.latent}, correlation of codes ${fixed(found.correlation)}`;
-    const chip = make("span", { className: "match", title }, `${member.letter} ${found.sign < 0 ? "−" : ""}z${found.latent} ${fixed(strength)}`);
+    const chip = make("span", { className: "match", title }, `${member.letter} z${found.latent} ${found.sign < 0 ? "(reversed) " : ""}${fixed(strength)}`);
     chip.style.setProperty("--strength", strength);
     return chip;
   }

@@ -82,6 +82,13 @@ def test_a_start_is_a_reconstruction_as_pytorch_computes_it(page, exploration, p
         expected = model.reconstruct(torch.from_numpy(exploration.arrays["x"][:1])).flatten().numpy()
         assert np.abs(shown[number] - expected).max() < 2e-3
         assert page.execute_script("return explorer.members[arguments[0]].difference", number) < 2e-3
+    first = page.find_element(By.CSS_SELECTOR, "#members > :first-child")
+    assert (first.text, first.is_displayed()) == ("original", True)
+    red = (
+        "return Array.from(document.getElementById('original-image').getContext('2d').getImageData(0, 0, 16, 16).data)"
+    )
+    pixels = np.array(page.execute_script(red))[::4] / 255
+    np.testing.assert_allclose(pixels, exploration.arrays["x"][0].flatten(), atol=0.003)
     title = page.find_element(By.TAG_NAME, "h1").text
     assert title == "<i>Sprites</i> & 'more'"  # a name is never markup
     assert (
@@ -156,6 +163,7 @@ def test_a_typed_value_reset_the_prior_and_other_observations(page, exploration)
     page.find_element(By.CSS_SELECTOR, "[data-start='-1']").click()
     drawn(page)
     assert page.execute_script(CODE, 0) == [0.0] * 4
+    assert not page.find_element(By.ID, "original").is_displayed()
 
 
 def test_playing_moves_a_latent_until_it_is_paused(page):
@@ -258,7 +266,7 @@ def test_a_rotation_leaves_the_image_and_turns_the_sliders(page):
 
 
 def test_another_member_can_lead(page, exploration):
-    page.find_element(By.CSS_SELECTOR, ".member:nth-child(2) .lead-button").click()
+    page.find_element(By.CSS_SELECTOR, ".member:nth-child(3) .lead-button").click()
     drawn(page)
     assert page.execute_script("return explorer.state.lead.letter") == "B"
     kls = [text.text for text in page.find_elements(By.CSS_SELECTOR, "#sliders .kl")]

@@ -222,7 +222,9 @@ def page_bytes(
         459.0
     """
     encoded = sum(arrays[name].nbytes for name in ("weights", "codes", "decoded") if name in arrays)
-    text = sum(arrays[name].size for name in ("active", "kl", "prior", "low", "high", "centre", "chance") if name in arrays)
+    text = sum(
+        arrays[name].size for name in ("active", "kl", "prior", "low", "high", "centre", "chance") if name in arrays
+    )
     images = 1.01 * np.pad(arrays["strip"], [(0, 0)] * 3 + [(0, STRIP_GAP)] * 2).size if "strip" in arrays else 0.0
     own = arrays["codes"].shape[1] if layers else 0
     matches = own * (len(latents) + 1) + sum(latents)

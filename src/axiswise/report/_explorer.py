@@ -340,7 +340,8 @@ def _data(exploration: Exploration) -> dict[str, Any]:
 def _member(member: ExploredMember) -> dict[str, Any]:
     arrays = member.arrays
     known = {
-        name: _rounded(arrays[name]) if name in arrays else None for name in ("kl", "prior", "low", "high", "centre", "chance")
+        name: _rounded(arrays[name]) if name in arrays else None
+        for name in ("kl", "prior", "low", "high", "centre", "chance")
     }
     return {
         "name": _name(member),

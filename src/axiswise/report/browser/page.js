@@ -190,7 +190,10 @@
     if (!what) return;
     waiting = null;
     if (what.all || what.build) buildLatents();
-    if (what.all) drawStarts();
+    if (what.all) {
+      drawStarts();
+      drawOriginal();
+    }
     for (const member of members) drawMember(member, what);
     drawSliders();
     drawCodePlane();
@@ -217,6 +220,14 @@
     const unit = new Float64Array(member.latents);
     unit[latent] = 1;
     return turned(member, unit, true);
+  }
+
+  /** What one starts from, before what is made of it; the prior's mean is no image. */
+  function drawOriginal() {
+    place("original").hidden = !images || state.start < 0;
+    if (images && state.start >= 0) {
+      paint(place("original-image"), starts.subarray(state.start * numbersEach, (state.start + 1) * numbersEach), 0, 255);
+    }
   }
 
   function drawMember(member, what) {
@@ -676,7 +687,9 @@
   function build() {
     buildStarts();
     members.forEach(buildMember);
-    place("members").replaceChildren(...members.map((member) => member.parts.card));
+    const original = make("article", { id: "original" }, make("canvas", { id: "original-image", role: "img", "aria-label": "The original" }),
+      make("h3", { textContent: "original" }));
+    place("members").replaceChildren(original, ...members.map((member) => member.parts.card));
     place("whys").replaceChildren(...members.map((member) => member.parts.why));
     draggable(place("codes"));
     place("passive-fold").addEventListener("toggle", drawHistograms); // which have no width before

@@ -87,8 +87,8 @@ def test_a_start_is_a_reconstruction_as_pytorch_computes_it(page, exploration, p
     red = (
         "return Array.from(document.getElementById('original-image').getContext('2d').getImageData(0, 0, 16, 16).data)"
     )
-    pixels = np.array(page.execute_script(red))[::4] / 255
-    np.testing.assert_allclose(pixels, exploration.arrays["x"][0].flatten(), atol=0.003)
+    pixels, (low, high) = np.array(page.execute_script(red))[::4] / 255, exploration.arrays["range"]
+    np.testing.assert_allclose(low + (high - low) * pixels, exploration.arrays["x"][0].flatten(), atol=0.003)
     title = page.find_element(By.TAG_NAME, "h1").text
     assert title == "<i>Sprites</i> & 'more'"  # a name is never markup
     assert (

@@ -62,11 +62,11 @@ def explore(
 ) -> Exploration:
     r"""Makes of a population what a page needs in which its decoders run: `axiswise.report.explorer` writes that page.
 
-    Five members run in the page, unless others are named: those with the highest, the median and the lowest value of
-    the first measure, and two of other seeds. Their decoders become lists of layers with weights in 16 bits. Dense
-    layers, convolutions, norms, activations, softmax, resampling, repetition, concatenation and reshaping are known, in
-    modules or in forward functions that chain them. Decoders of anything else, and members that would make the page
-    too large, are shown by a still traversal, with the reason.
+    Five members run in the page, unless others are named: the best, the median and the worst by the first score that
+    compares codes with factors (else by the loss), and two of other seeds. Their decoders become lists of layers with
+    weights in 16 bits. Dense layers, convolutions, norms, activations, softmax, resampling, repetition, concatenation
+    and reshaping are known, in modules or in forward functions that chain them. Decoders of anything else, and members
+    that would make the page too large, are shown by a still traversal, with the reason.
 
     Every two members that run are matched latent by latent, by the correlation of their codes
     (:func:`axiswise.scores.match_latents`), so that one slider moves the corresponding latents of all.

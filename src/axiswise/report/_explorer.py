@@ -361,9 +361,9 @@ def _member(member: ExploredMember) -> dict[str, Any]:
 
 
 def _role(role: str) -> str:
-    """A role as readers call its measure, such as "highest MIG"."""
+    """A role as readers call its measure, such as "best MIG"."""
     rank, _, measure = role.partition(" ")
-    return f"{rank} {label(measure)}" if rank in ("highest", "median", "lowest") else role
+    return f"{rank} {label(measure)}" if rank in ("best", "worst", "highest", "median", "lowest") else role
 
 
 def _rounded(array: np.ndarray) -> Any:

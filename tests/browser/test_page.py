@@ -259,6 +259,8 @@ def test_a_rotation_leaves_the_image_and_turns_the_sliders(page):
     np.testing.assert_allclose(page.execute_script(IMAGE, 0), before, atol=1e-12)
     names = [name.text for name in page.find_elements(By.CLASS_NAME, "latent-name")]
     assert sum(name.endswith("′") for name in names) == 2
+    across, up = page.execute_script("return [explorer.state.across, explorer.state.up]")
+    assert page.find_element(By.ID, "rotates").text == f"rotate z{across} and z{up}"
     leading_slider(page).send_keys(Keys.ARROW_RIGHT)
     drawn(page)
     moved = np.flatnonzero(np.array(page.execute_script(CODE, 0)) != np.array(code))
@@ -280,7 +282,7 @@ def test_help_is_folded_away_and_says_what_the_words_of_the_page_mean(page):
     assert not words.get_attribute("open")
     words.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     terms = [term.text for term in words.find_elements(By.TAG_NAME, "dt")]
-    assert {"KL", "passive", "counterpart", "no counterpart", "DtO", "JᵀJ off its diagonal"} <= set(terms)
+    assert {"KL", "passive", "counterpart", "no counterpart", "DtO", "mutual information", "mlp 64 / 64"} <= set(terms)
     assert all(term.is_displayed() for term in words.find_elements(By.TAG_NAME, "dd"))
 
 

@@ -76,6 +76,12 @@ WORDS = (
         "JᵀJ off its diagonal",
         "The share of the columns' products that is between different latents; 0 % at right angles.",
     ),
+    (
+        "mutual information",
+        "Where the study measured it: how much the latents tell of each other, in nats; 0 if they are independent. "
+        "Nothing about factors.",
+    ),
+    ("mlp 64 / 64", "Networks of dense layers: the widths of the hidden ones, encoder / decoder."),
     ("MIG and others", "What the study measured of the model; its report explains them."),
 )
 COLUMN = "grey is no change, white brighter, black darker"
@@ -83,8 +89,8 @@ COLOURS = "grey is no change, a colour where that colour grows"
 ARROW = "the thick line above"
 WHY = (
     "What the latent that was moved last changes is a column of the decoder's Jacobian J: {}. VAEs tend to keep the "
-    "columns at right angles: then DtO and the share of JᵀJ off its diagonal are 0. Turn the knob to lose that. It "
-    "rotates two latents, in encoder and decoder alike: the model reconstructs as before, but its columns are no "
+    "columns at right angles: then DtO and the share of JᵀJ off its diagonal are 0. Move “rotate” to lose that. It "
+    "turns two latents, in encoder and decoder alike: the model reconstructs as before, but its columns are no "
     "longer at right angles, and each of the two sliders now changes what both did."
 )
 NO_SCRIPT = "This page decodes images with a script of its own, and your browser does not run scripts. Allow them here."
@@ -234,7 +240,7 @@ def _stage(exploration: Exploration) -> Markup:
         element("label", "up ", element("select", id="up")),
         element(
             "label",
-            "rotate both ",
+            element("span", "rotate both", id="rotates"),
             Markup('<input type="range" id="angle" min="-90" max="90" step="1" value="0">'),
             element("output", "0°", id="angle-value"),
         ),
@@ -251,7 +257,7 @@ def _stage(exploration: Exploration) -> Markup:
     reasons = element(
         "section",
         element("h2", "Why: the decoder’s Jacobian, and a rotation that spoils it"),
-        element("div", plane, element("div", words, knobs), class_="turning"),
+        element("div", plane, element("div", knobs, words), class_="turning"),
         element("p", "Shown: the column of ", element("b", "", id="hand"), ", which was moved last.", class_="note"),
         element("div", id="whys"),
         class_="reasons",

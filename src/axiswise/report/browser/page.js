@@ -537,6 +537,7 @@
       button.setAttribute("aria-label", playing ? `Pause z${latent}` : `Play z${latent}`);
     }
     place("angle-value").textContent = `${Math.round(state.angle * 180 / Math.PI)}°`.replace("-", "−");
+    place("rotates").textContent = `rotate z${state.across} and z${state.up}`;
     place("hand").textContent = latentName(state.lead, state.hand);
     place("drag-note").textContent = state.across === state.up ? "" :
       `Drag a picture: across moves ${latentName(state.lead, state.across)}, up and down ${latentName(state.lead, state.up)} (chosen below).`;

@@ -286,6 +286,19 @@ def test_help_is_folded_away_and_says_what_the_words_of_the_page_mean(page):
     assert all(term.is_displayed() for term in words.find_elements(By.TAG_NAME, "dd"))
 
 
+def test_a_narrow_page_keeps_scores_the_number_of_models_and_reset_beside_the_mean(page):
+    size = page.get_window_size()
+    page.set_window_size(500, 900)  # as narrow as windows get; the page changes at 860
+    drawn(page)
+    parts = [page.find_element(By.CSS_SELECTOR, name) for name in (".member .role", ".stage h2")]
+    hidden = [part.value_of_css_property("display") == "none" for part in parts]
+    tops = [page.find_element(By.CSS_SELECTOR, name).rect["y"] for name in ("[data-start='-1']", "#reset")]
+    page.set_window_size(size["width"], size["height"])
+    assert hidden == [False, False]
+    assert page.find_element(By.CSS_SELECTOR, ".stage h2").text == "What the 3 models decode"
+    assert abs(tops[0] - tops[1]) < 5
+
+
 HOSTILE = "</script><img src=x onerror=document.title=1><script>document.title=2</script>"
 
 

@@ -198,7 +198,7 @@ def _controls(start: str) -> Markup:
             "div",
             element("span", "Start from"),
             element("div", id="starts", role="group", **{"aria-label": "Start from"}),
-            element("button", "Reset", type="button", id="reset"),
+            element("div", element("button", "Reset", type="button", id="reset"), id="neutral"),
             class_="from",
         ),
     )
@@ -231,9 +231,9 @@ def _stage(exploration: Exploration) -> Markup:
             "p", PLANE.format("their plane" if size <= 2 else "their first two principal directions"), class_="note"
         )
     drag = element("p", "", id="drag-note", class_="note")
-    stage = element(
-        "section", element("h2", "What the models decode"), note, drag, element("div", id="members"), class_="stage"
-    )
+    count = len(exploration.running)
+    title = f"What {'the model decodes' if count == 1 else f'the {count} models decode'}"
+    stage = element("section", element("h2", title), note, drag, element("div", id="members"), class_="stage")
     knobs = element(
         "div",
         element("label", "across ", element("select", id="across")),

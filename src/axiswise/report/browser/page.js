@@ -584,7 +584,7 @@
   // ---- what is built once ----
 
   function drawStarts() {
-    for (const button of place("starts").children) {
+    for (const button of document.querySelectorAll(".start")) {
       const chosen = Number(button.dataset.start) === state.start;
       button.setAttribute("aria-pressed", String(chosen));
     }
@@ -603,9 +603,10 @@
       }
       return button;
     });
-    buttons.push(make("button", { type: "button", className: "start", "data-start": -1, textContent: members.some((member) => member.prior) ? "prior’s mean" : "mean code" }));
-    for (const button of buttons) button.addEventListener("click", () => startFrom(Number(button.dataset.start)));
+    const mean = make("button", { type: "button", className: "start", "data-start": -1, textContent: members.some((member) => member.prior) ? "prior’s mean" : "mean code" });
+    for (const button of [...buttons, mean]) button.addEventListener("click", () => startFrom(Number(button.dataset.start)));
     place("starts").replaceChildren(...buttons);
+    place("neutral").prepend(mean);
   }
 
   /** Moves the two latents of the plane by what a pointer or a key says. */

@@ -15,7 +15,7 @@ from torch import nn
 import axiswise as aw
 from axiswise.data import small_sprites
 from axiswise.exploration._layers import rounded
-from axiswise.geometry import column_coherence, dto, gram
+from axiswise.geometry import column_coherence, dto, gram, haar_chance
 from axiswise.models import rotate_latents
 
 pytestmark = pytest.mark.browser
@@ -82,6 +82,13 @@ def test_a_start_is_a_reconstruction_as_pytorch_computes_it(page, exploration, p
         expected = model.reconstruct(torch.from_numpy(exploration.arrays["x"][:1])).flatten().numpy()
         assert np.abs(shown[number] - expected).max() < 2e-3
         assert page.execute_script("return explorer.members[arguments[0]].difference", number) < 2e-3
+    first = page.find_element(By.CSS_SELECTOR, "#members > :first-child")
+    assert (first.text, first.is_displayed()) == ("original", True)
+    red = (
+        "return Array.from(document.getElementById('original-image').getContext('2d').getImageData(0, 0, 16, 16).data)"
+    )
+    pixels, (low, high) = np.array(page.execute_script(red))[::4] / 255, exploration.arrays["range"]
+    np.testing.assert_allclose(low + (high - low) * pixels, exploration.arrays["x"][0].flatten(), atol=0.003)
     title = page.find_element(By.TAG_NAME, "h1").text
     assert title == "<i>Sprites</i> & 'more'"  # a name is never markup
     assert (
@@ -119,8 +126,8 @@ def test_matches_are_shown_with_their_strength_and_absent_ones_are_said(page, ex
         expected, alone = [], []
         for number in range(1, len(exploration.running)):
             there, correlation = lead.counterparts[number][latent], lead.correlations[number][latent]
-            letter, sign = "ABC"[number], "−" if correlation < 0 else ""
-            (expected if there >= 0 else alone).append(f"{letter} {sign}z{there} {abs(correlation):.2f}")
+            letter, sign = "ABC"[number], "(reversed) " if correlation < 0 else ""
+            (expected if there >= 0 else alone).append(f"{letter} z{there} {sign}{abs(correlation):.2f}")
         absent += len(alone)
         if alone:
             expected.append(f"no counterpart in {', '.join(text[0] for text in alone)}")
@@ -156,6 +163,7 @@ def test_a_typed_value_reset_the_prior_and_other_observations(page, exploration)
     page.find_element(By.CSS_SELECTOR, "[data-start='-1']").click()
     drawn(page)
     assert page.execute_script(CODE, 0) == [0.0] * 4
+    assert not page.find_element(By.ID, "original").is_displayed()
 
 
 def test_playing_moves_a_latent_until_it_is_paused(page):
@@ -233,6 +241,10 @@ def test_the_geometry_is_that_of_the_rotated_model(page, exploration, population
         assert found["over"][0] == pytest.approx(dto(gram=chosen).score.item(), abs=1e-3)
         assert found["over"][1] == pytest.approx(column_coherence(gram=chosen).score.item(), abs=1e-3)
         assert found["here"][0] == pytest.approx(dto(gram=chosen[:1]).score.item(), abs=1e-3)
+        chance = haar_chance(int(active.sum()))
+        facts = page.find_elements(By.CLASS_NAME, "facts-of")[number].text
+        assert f"random rotation: DtO {chance.score:.2f}" in facts
+        assert ("At chance" in facts) == (found["over"][0] >= chance.score - chance.deviation)
     assert turned >= 2
     here = page.execute_script("return explorer.measures(explorer.members[0]).here[0]")
     page.find_element(By.ID, "reset").click()
@@ -247,6 +259,8 @@ def test_a_rotation_leaves_the_image_and_turns_the_sliders(page):
     np.testing.assert_allclose(page.execute_script(IMAGE, 0), before, atol=1e-12)
     names = [name.text for name in page.find_elements(By.CLASS_NAME, "latent-name")]
     assert sum(name.endswith("′") for name in names) == 2
+    across, up = page.execute_script("return [explorer.state.across, explorer.state.up]")
+    assert page.find_element(By.ID, "rotates").text == f"rotate z{across} and z{up}"
     leading_slider(page).send_keys(Keys.ARROW_RIGHT)
     drawn(page)
     moved = np.flatnonzero(np.array(page.execute_script(CODE, 0)) != np.array(code))
@@ -254,7 +268,7 @@ def test_a_rotation_leaves_the_image_and_turns_the_sliders(page):
 
 
 def test_another_member_can_lead(page, exploration):
-    page.find_element(By.CSS_SELECTOR, ".member:nth-child(2) .lead-button").click()
+    page.find_element(By.CSS_SELECTOR, ".member:nth-child(3) .lead-button").click()
     drawn(page)
     assert page.execute_script("return explorer.state.lead.letter") == "B"
     kls = [text.text for text in page.find_elements(By.CSS_SELECTOR, "#sliders .kl")]
@@ -268,8 +282,21 @@ def test_help_is_folded_away_and_says_what_the_words_of_the_page_mean(page):
     assert not words.get_attribute("open")
     words.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     terms = [term.text for term in words.find_elements(By.TAG_NAME, "dt")]
-    assert {"KL", "passive", "counterpart", "no counterpart", "DtO", "JᵀJ off its diagonal"} <= set(terms)
+    assert {"KL", "passive", "counterpart", "no counterpart", "DtO", "mutual information", "mlp 64 / 64"} <= set(terms)
     assert all(term.is_displayed() for term in words.find_elements(By.TAG_NAME, "dd"))
+
+
+def test_a_narrow_page_keeps_scores_the_number_of_models_and_reset_beside_the_mean(page):
+    size = page.get_window_size()
+    page.set_window_size(500, 900)  # as narrow as windows get; the page changes at 860
+    drawn(page)
+    parts = [page.find_element(By.CSS_SELECTOR, name) for name in (".member .role", ".stage h2")]
+    hidden = [part.value_of_css_property("display") == "none" for part in parts]
+    tops = [page.find_element(By.CSS_SELECTOR, name).rect["y"] for name in ("[data-start='-1']", "#reset")]
+    page.set_window_size(size["width"], size["height"])
+    assert hidden == [False, False]
+    assert page.find_element(By.CSS_SELECTOR, ".stage h2").text == "What the 3 models decode"
+    assert abs(tops[0] - tops[1]) < 5
 
 
 HOSTILE = "</script><img src=x onerror=document.title=1><script>document.title=2</script>"

@@ -16,6 +16,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.exploration._choice import choose
 from axiswise.exploration._decoder import read_decoder
 from axiswise.exploration.explore import MEMBER_BYTES, PAGE_BYTES, page_bytes
+from axiswise.geometry import haar_chance
 from axiswise.population import Population
 from axiswise.report._explorer import _png
 from axiswise.scores import match_latents
@@ -39,15 +40,29 @@ def test_members_that_stand_for_the_others_run(population):
     scores = {member.address: {"mig": rank} for rank, member in zip(ranks, population.members, strict=True)}
     found = aw.explore(population, SPRITES, scores=scores)
     assert [(member.settings["seed"], member.role) for member in found.running] == [
-        (2, "highest mig"),
+        (2, "best mig"),
         (0, "median mig"),
-        (1, "lowest mig"),
+        (1, "worst mig"),
         (3, "another seed"),
         (4, "another seed"),
     ]
     assert [member.reason for member in found.members[5:]] == ["it was not chosen to run"] * 2
     assert found.members[5].arrays["strip"].shape == (3, 7, 1, 8, 8)
     assert found.members[0].scores == {"mig": 6.0}
+
+
+@pytest.mark.parametrize(
+    ("measures", "roles"),
+    [
+        (("mutual_information", "loss", "mig"), {6: "best mig", 3: "median mig", 0: "worst mig"}),
+        (("mutual_information", "loss"), {0: "best loss", 3: "median loss", 6: "worst loss"}),
+        (("kl", "udr"), {6: "highest kl", 3: "median kl", 0: "lowest kl"}),
+    ],
+)
+def test_members_are_ranked_by_a_measure_whose_better_values_are_known(population, measures, roles):
+    scores = {member.address: dict.fromkeys(measures, float(member.seed)) for member in population.members}
+    chosen = choose(population.members, scores, None)
+    assert {choice.position: choice.role for choice in chosen if choice.runs and "seed" not in choice.role} == roles
 
 
 def test_without_scores_the_first_members_run(population):
@@ -153,6 +168,7 @@ def test_codes_without_noise_have_no_prior_and_are_ordered_by_their_spread():
     assert "kl" not in found
     np.testing.assert_allclose(found["spread"], found["codes"].std(0, ddof=1), rtol=1e-4)
     assert found["active"].all()
+    np.testing.assert_allclose(found["chance"], [haar_chance(3).score, haar_chance(3).deviation], rtol=1e-6)
 
 
 class Whole(nn.Module):

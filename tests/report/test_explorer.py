@@ -28,7 +28,7 @@ def member(running: bool = True, **changes) -> ExploredMember:
     layers = ({"kind": "affine", "inputs": [0], "tensors": {}, "scale": 1.0, "shift": 0.0},)
     counterparts, correlations = (np.array([0, -1]),), (np.array([1.0, 0.0]),)
     found = ExploredMember(
-        "a641", {"objective": NASTY, "seed": 3}, {"mig": 0.25, "dto": 0.5}, "highest mig", layers, "", arrays,
+        "a641", {"objective": NASTY, "seed": 3}, {"mig": 0.25, "dto": 0.5}, "best mig", layers, "", arrays,
         counterparts, correlations,
     )  # fmt: skip
     return (found if running else found._replace(layers=(), reason="it has <b>no</b> layers", arrays=strip))._replace(
@@ -66,7 +66,7 @@ def test_the_data_is_json_with_what_the_page_needs(exploration, tmp_path):
     data = json.loads(re.search(r'id="exploration">(.*?)</script>', page, re.S)[1])
     (own,) = data["members"]
     assert own["name"] == f"objective = {NASTY}, seed = 3"
-    assert (own["role"], own["scores"]) == ("highest MIG", ["MIG 0.250", "DtO 0.500"])
+    assert (own["role"], own["scores"]) == ("best MIG", ["MIG 0.250", "DtO 0.500"])
     assert (own["active"], own["kl"], data["bins"]) == ([True, False], [1.5, 0.0], 5)
     assert own["counterparts"] == [[0, -1]]
 

@@ -18,7 +18,7 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation._quantities import Quantities
 from axiswise.exploration._choice import Choice, choose
 from axiswise.exploration._decoder import Program, read_decoder
-from axiswise.geometry import traversal
+from axiswise.geometry import haar_chance, traversal
 from axiswise.geometry.activity import active_latents
 from axiswise.numerics import normal, permutation, uniform
 from axiswise.population import Model, Population
@@ -34,6 +34,8 @@ STARTS = 12  # observations that one can start from
 BINS = 48  # of the prior's histogram
 PRIOR_SAMPLES = 20_000
 PRIOR_TAIL = 40  # samples beyond either end of a slider
+CHANCE_LATENTS = 100  # up to which the distance to orthogonality has its chance beside it
+CHANCE_NUMBERS = 1_000_000  # of the random rotations that tell it: fewer rotations, the more latents
 STRIP_LATENTS, STRIP_VALUES = 5, torch.linspace(-2.0, 2.0, 7)
 THUMBNAIL = 32  # largest side of an image of a strip
 # What a page takes at most, in bytes; `axiswise.report.explorer` refuses to write more than was asked for.
@@ -60,11 +62,11 @@ def explore(
 ) -> Exploration:
     r"""Makes of a population what a page needs in which its decoders run: `axiswise.report.explorer` writes that page.
 
-    Five members run in the page, unless others are named: those with the highest, the median and the lowest value of
-    the first measure, and two of other seeds. Their decoders become lists of layers with weights in 16 bits. Dense
-    layers, convolutions, norms, activations, softmax, resampling, repetition, concatenation and reshaping are known, in
-    modules or in forward functions that chain them. Decoders of anything else, and members that would make the page
-    too large, are shown by a still traversal, with the reason.
+    Five members run in the page, unless others are named: the best, the median and the worst by the first score that
+    compares codes with factors (else by the loss), and two of other seeds. Their decoders become lists of layers with
+    weights in 16 bits. Dense layers, convolutions, norms, activations, softmax, resampling, repetition, concatenation
+    and reshaping are known, in modules or in forward functions that chain them. Decoders of anything else, and members
+    that would make the page too large, are shown by a still traversal, with the reason.
 
     Every two members that run are matched latent by latent, by the correlation of their codes
     (:func:`axiswise.scores.match_latents`), so that one slider moves the corresponding latents of all.
@@ -220,7 +222,9 @@ def page_bytes(
         459.0
     """
     encoded = sum(arrays[name].nbytes for name in ("weights", "codes", "decoded") if name in arrays)
-    text = sum(arrays[name].size for name in ("active", "kl", "prior", "low", "high", "centre") if name in arrays)
+    text = sum(
+        arrays[name].size for name in ("active", "kl", "prior", "low", "high", "centre", "chance") if name in arrays
+    )
     images = 1.01 * np.pad(arrays["strip"], [(0, 0)] * 3 + [(0, STRIP_GAP)] * 2).size if "strip" in arrays else 0.0
     own = arrays["codes"].shape[1] if layers else 0
     matches = own * (len(latents) + 1) + sum(latents)
@@ -282,6 +286,9 @@ def _latents(quantities: Quantities) -> dict[str, np.ndarray]:
         found["symmetric"] = torch.tensor([isinstance(quantities.group.model.prior, StandardNormal)])  # under rotations
     still = (low == high).to(low)  # a code that never changes has a slider all the same
     found |= {"low": low - still, "high": high + still, "centre": centre}
+    if 2 <= (active := int(found["active"].sum())) <= CHANCE_LATENTS:
+        chance = haar_chance(active, samples=min(20_000, CHANCE_NUMBERS // active**2))
+        found["chance"] = torch.tensor([chance.score, chance.deviation])
     return {
         name: _numpy(tensor) if tensor.is_floating_point() else tensor.cpu().numpy() for name, tensor in found.items()
     }

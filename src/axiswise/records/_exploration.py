@@ -27,7 +27,7 @@ class ExploredMember(NamedTuple):
     scores: Mapping[str, float]
     """What was measured of it."""
     role: str
-    """Why it was chosen, such as "highest mig"; empty if it was asked for."""
+    """Why it was chosen, such as "best mig"; empty if it was asked for."""
     layers: tuple[Mapping[str, Any], ...]
     """Its decoder, layer by layer, from a code to E[x | z]; empty if it does not run in a page."""
     reason: str

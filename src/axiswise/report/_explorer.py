@@ -56,8 +56,8 @@ WORDS = (
     (
         "counterpart",
         "The latent of another model that corresponds: its codes of the same images correlate most, paired one to one. "
-        "The number is the size of the correlation, 1 if both are the same up to scale; a minus says that it runs the "
-        "other way.",
+        "The number is the size of the correlation, 1 if both are the same up to scale; a reversed one runs the other "
+        "way.",
     ),
     (
         "no counterpart",
@@ -70,12 +70,18 @@ WORDS = (
     (
         "DtO",
         "Distance to orthogonality: 0 where all columns of J, of active latents, are at right angles; larger, the more "
-        "the latents mix.",
+        "the latents mix. A random rotation of as many latents has the DtO that stands below it, on average.",
     ),
     (
         "JᵀJ off its diagonal",
         "The share of the columns' products that is between different latents; 0 % at right angles.",
     ),
+    (
+        "mutual information",
+        "Where the study measured it: how much the latents tell of each other, in nats; 0 if they are independent. "
+        "Nothing about factors.",
+    ),
+    ("mlp 64 / 64", "Networks of dense layers: the widths of the hidden ones, encoder / decoder."),
     ("MIG and others", "What the study measured of the model; its report explains them."),
 )
 COLUMN = "grey is no change, white brighter, black darker"
@@ -83,8 +89,8 @@ COLOURS = "grey is no change, a colour where that colour grows"
 ARROW = "the thick line above"
 WHY = (
     "What the latent that was moved last changes is a column of the decoder's Jacobian J: {}. VAEs tend to keep the "
-    "columns at right angles: then DtO and the share of JᵀJ off its diagonal are 0. Turn the knob to lose that. It "
-    "rotates two latents, in encoder and decoder alike: the model reconstructs as before, but its columns are no "
+    "columns at right angles: then DtO and the share of JᵀJ off its diagonal are 0. Move “rotate” to lose that. It "
+    "turns two latents, in encoder and decoder alike: the model reconstructs as before, but its columns are no "
     "longer at right angles, and each of the two sliders now changes what both did."
 )
 NO_SCRIPT = "This page decodes images with a script of its own, and your browser does not run scripts. Allow them here."
@@ -192,7 +198,7 @@ def _controls(start: str) -> Markup:
             "div",
             element("span", "Start from"),
             element("div", id="starts", role="group", **{"aria-label": "Start from"}),
-            element("button", "Reset", type="button", id="reset"),
+            element("div", element("button", "Reset", type="button", id="reset"), id="neutral"),
             class_="from",
         ),
     )
@@ -225,16 +231,16 @@ def _stage(exploration: Exploration) -> Markup:
             "p", PLANE.format("their plane" if size <= 2 else "their first two principal directions"), class_="note"
         )
     drag = element("p", "", id="drag-note", class_="note")
-    stage = element(
-        "section", element("h2", "What the models decode"), note, drag, element("div", id="members"), class_="stage"
-    )
+    count = len(exploration.running)
+    title = f"What {'the model decodes' if count == 1 else f'the {count} models decode'}"
+    stage = element("section", element("h2", title), note, drag, element("div", id="members"), class_="stage")
     knobs = element(
         "div",
         element("label", "across ", element("select", id="across")),
         element("label", "up ", element("select", id="up")),
         element(
             "label",
-            "rotate both ",
+            element("span", "rotate both", id="rotates"),
             Markup('<input type="range" id="angle" min="-90" max="90" step="1" value="0">'),
             element("output", "0°", id="angle-value"),
         ),
@@ -251,7 +257,7 @@ def _stage(exploration: Exploration) -> Markup:
     reasons = element(
         "section",
         element("h2", "Why: the decoder’s Jacobian, and a rotation that spoils it"),
-        element("div", plane, element("div", words, knobs), class_="turning"),
+        element("div", plane, element("div", knobs, words), class_="turning"),
         element("p", "Shown: the column of ", element("b", "", id="hand"), ", which was moved last.", class_="note"),
         element("div", id="whys"),
         class_="reasons",
@@ -340,7 +346,8 @@ def _data(exploration: Exploration) -> dict[str, Any]:
 def _member(member: ExploredMember) -> dict[str, Any]:
     arrays = member.arrays
     known = {
-        name: _rounded(arrays[name]) if name in arrays else None for name in ("kl", "prior", "low", "high", "centre")
+        name: _rounded(arrays[name]) if name in arrays else None
+        for name in ("kl", "prior", "low", "high", "centre", "chance")
     }
     return {
         "name": _name(member),
@@ -360,9 +367,9 @@ def _member(member: ExploredMember) -> dict[str, Any]:
 
 
 def _role(role: str) -> str:
-    """A role as readers call its measure, such as "highest MIG"."""
+    """A role as readers call its measure, such as "best MIG"."""
     rank, _, measure = role.partition(" ")
-    return f"{rank} {label(measure)}" if rank in ("highest", "median", "lowest") else role
+    return f"{rank} {label(measure)}" if rank in ("best", "worst", "highest", "median", "lowest") else role
 
 
 def _rounded(array: np.ndarray) -> Any:

@@ -190,7 +190,10 @@
     if (!what) return;
     waiting = null;
     if (what.all || what.build) buildLatents();
-    if (what.all) drawStarts();
+    if (what.all) {
+      drawStarts();
+      drawOriginal();
+    }
     for (const member of members) drawMember(member, what);
     drawSliders();
     drawCodePlane();
@@ -217,6 +220,14 @@
     const unit = new Float64Array(member.latents);
     unit[latent] = 1;
     return turned(member, unit, true);
+  }
+
+  /** What one starts from, before what is made of it; the prior's mean is no image. */
+  function drawOriginal() {
+    place("original").hidden = !images || state.start < 0;
+    if (images && state.start >= 0) {
+      paint(place("original-image"), starts.subarray(state.start * numbersEach, (state.start + 1) * numbersEach), 0, 255);
+    }
   }
 
   function drawMember(member, what) {
@@ -423,15 +434,16 @@
     const { here, over, points } = measures(member), complete = points === pointsOf(member);
     const shown = (found, k, write) => (found ? write(found[k]) : "…");
     const cells = (name, k, write) => [name, shown(here, k, write), shown(complete && over, k, write)];
-    const active = member.active.filter(Boolean).length;
+    const active = member.active.filter(Boolean).length, [chance, deviation] = member.chance || [];
     const notes = [
+      complete && over[0] >= chance - deviation ? "At chance: its columns are no nearer to right angles than after a random rotation." : "",
       active === 0 ? "No latent is active: there is nothing to measure." : active === 1 ? "One latent is active: there is no other to be at right angles to." : "",
       state.angle !== 0 && !rotation(member) ? "Not rotated: one of the two latents has no counterpart." : "",
       `Its image differs from PyTorch’s by at most ${format(member.difference, 2)}.`,
     ];
     const row = (texts, kind) => make("tr", {}, ...texts.map((text, place) => make(place ? kind : "th", { textContent: text })));
     const table = make("table", { className: "measures" }, row(["", "here", `mean of ${pointsOf(member)} ${images ? "images" : "points"}`], "th"),
-      ...(active < 2 ? [] : [row(cells("DtO", 0, fixed), "td"), row(cells("JᵀJ off its diagonal", 1, percent), "td")]));
+      ...(active < 2 ? [] : [row(cells("DtO", 0, fixed), "td"), ...(chance ? [row(["random rotation: DtO", fixed(chance), fixed(chance)], "td")] : []), row(cells("JᵀJ off its diagonal", 1, percent), "td")]));
     member.parts.facts.replaceChildren(...(active < 2 ? [] : [table]), ...notes.filter(Boolean).map((text) => make("p", { textContent: text })));
   }
 
@@ -501,7 +513,7 @@
   function match(member, latent) {
     const found = counterpart(member, latent), strength = Math.abs(found.correlation);
     const title = `Counterpart in ${member.letter}: z${found.latent}, correlation of codes ${fixed(found.correlation)}`;
-    const chip = make("span", { className: "match", title }, `${member.letter} ${found.sign < 0 ? "−" : ""}z${found.latent} ${fixed(strength)}`);
+    const chip = make("span", { className: "match", title }, `${member.letter} z${found.latent} ${found.sign < 0 ? "(reversed) " : ""}${fixed(strength)}`);
     chip.style.setProperty("--strength", strength);
     return chip;
   }
@@ -525,6 +537,7 @@
       button.setAttribute("aria-label", playing ? `Pause z${latent}` : `Play z${latent}`);
     }
     place("angle-value").textContent = `${Math.round(state.angle * 180 / Math.PI)}°`.replace("-", "−");
+    place("rotates").textContent = `rotate z${state.across} and z${state.up}`;
     place("hand").textContent = latentName(state.lead, state.hand);
     place("drag-note").textContent = state.across === state.up ? "" :
       `Drag a picture: across moves ${latentName(state.lead, state.across)}, up and down ${latentName(state.lead, state.up)} (chosen below).`;
@@ -571,7 +584,7 @@
   // ---- what is built once ----
 
   function drawStarts() {
-    for (const button of place("starts").children) {
+    for (const button of document.querySelectorAll(".start")) {
       const chosen = Number(button.dataset.start) === state.start;
       button.setAttribute("aria-pressed", String(chosen));
     }
@@ -590,9 +603,10 @@
       }
       return button;
     });
-    buttons.push(make("button", { type: "button", className: "start", "data-start": -1, textContent: members.some((member) => member.prior) ? "prior’s mean" : "mean code" }));
-    for (const button of buttons) button.addEventListener("click", () => startFrom(Number(button.dataset.start)));
+    const mean = make("button", { type: "button", className: "start", "data-start": -1, textContent: members.some((member) => member.prior) ? "prior’s mean" : "mean code" });
+    for (const button of [...buttons, mean]) button.addEventListener("click", () => startFrom(Number(button.dataset.start)));
     place("starts").replaceChildren(...buttons);
+    place("neutral").prepend(mean);
   }
 
   /** Moves the two latents of the plane by what a pointer or a key says. */
@@ -675,7 +689,9 @@
   function build() {
     buildStarts();
     members.forEach(buildMember);
-    place("members").replaceChildren(...members.map((member) => member.parts.card));
+    const original = make("article", { id: "original" }, make("canvas", { id: "original-image", role: "img", "aria-label": "The original" }),
+      make("h3", { textContent: "original" }));
+    place("members").replaceChildren(original, ...members.map((member) => member.parts.card));
     place("whys").replaceChildren(...members.map((member) => member.parts.why));
     draggable(place("codes"));
     place("passive-fold").addEventListener("toggle", drawHistograms); // which have no width before

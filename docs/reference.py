@@ -124,8 +124,8 @@ def hide_limits(app: Sphinx) -> None:
         for part in [value, *vars(value).values()] if inspect.isclass(value) else [value]:
             part = inspect.unwrap(getattr(part, "fget", None) or getattr(part, "__func__", part))
             if inspect.isclass(part) or inspect.isfunction(part):
-                own = inspect.get_annotations(part)
-                part.__annotations__ = {name: _without_limits(annotation) for name, annotation in own.items()}
+                own = inspect.get_annotations(part)  # changed in place, since a function and what wraps it share them
+                part.__annotations__.update({name: _without_limits(hint) for name, hint in own.items()})
 
 
 def _without_limits(annotation: Any) -> Any:

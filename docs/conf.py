@@ -58,7 +58,7 @@ python_use_unqualified_type_names = True
 nitpicky = True  # every cross-reference must lead somewhere, but for names of other projects and of private modules
 nitpick_ignore_regex = [
     ("py:.*", r"(ndarray|P|(jaxtyping|collections|numpy|scipy|torch|pathlib|matplotlib|rich|typer|pandas)\..*)"),
-    ("py:.*", r"axiswise\..*\._.*"),
+    ("py:.*", r"axiswise\.(.*\.)?_.*"),
     # What public functions take or return and no package exports; it is read by its fields.
     ("py:class", r"axiswise\.attack\.(judge\.Verdict|arms\.Weights)"),
     ("py:class", r"axiswise\.scores\.(score\.Function|inputs\.(Codes|Pair|Population)Read)"),

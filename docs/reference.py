@@ -6,10 +6,11 @@ import pkgutil
 import sys
 import textwrap
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
-from types import ModuleType
-from typing import Any, get_args, get_origin
+from types import ModuleType, UnionType
+from typing import Annotated, Any, get_args, get_origin
 
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
@@ -117,6 +118,29 @@ def _page(module: ModuleType, home: dict[int, str]) -> str:
     return "\n".join(lines)
 
 
+def hide_limits(app: Sphinx) -> None:
+    """Shows ``int`` for ``Annotated[int, Between(1)]``: errors and the text say the limits, and types stay short."""
+    for value in public_objects().values():
+        for part in [value, *vars(value).values()] if inspect.isclass(value) else [value]:
+            part = inspect.unwrap(getattr(part, "fget", None) or getattr(part, "__func__", part))
+            if inspect.isclass(part) or inspect.isfunction(part):
+                own = inspect.get_annotations(part)  # changed in place, since a function and what wraps it share them
+                part.__annotations__.update({name: _without_limits(hint) for name, hint in own.items()})
+
+
+def _without_limits(annotation: Any) -> Any:
+    """An annotation without what `Annotated` adds to it, or to a part of it."""
+    if get_origin(annotation) is Annotated:
+        return _without_limits(annotation.__origin__)
+    parts = getattr(annotation, "__args__", ())
+    plain = tuple(_without_limits(part) for part in parts)
+    if plain == parts:
+        return annotation
+    if isinstance(annotation, UnionType):
+        return reduce(or_, plain)
+    return get_origin(annotation)[plain]
+
+
 @cache
 def _returned_by() -> dict[Any, list[str]]:
     return returned_by(public_objects())
@@ -144,6 +168,7 @@ def restore_sentence(app: Sphinx, what: str, name: str, value: Any, options: Any
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("builder-inited", write_pages)
+    app.connect("builder-inited", hide_limits)
     app.connect("autodoc-process-docstring", link_functions)
     app.connect("autodoc-process-docstring", keep_sentence, priority=400)  # before napoleon, which has 500
     app.connect("autodoc-process-docstring", restore_sentence, priority=600)

@@ -40,8 +40,8 @@ def arrays(
         factors: Values (n, k), or (n) for a single factor. Floats are continuous, integers discrete levels from 0; text
             and categories become levels, whose names are kept (``space.factors[0].levels``).
         names: Names of the factors; None for those of the columns, else "factor 0", "factor 1", ….
-        kinds: Kind of each factor; None for what the type of `factors` implies. Floats that are circular are angles in
-            radians, within one turn.
+        kinds: Kind of each factor; None for what the type of `factors` implies. Circular floats are angles in radians
+            (``np.deg2rad`` for degrees), within one turn; circular integers are levels around a circle.
         sizes: Number of levels of each factor (None if real-valued); None for one more than the largest level.
         missing: Whether rows with missing values (NaN) raise an error or are dropped; their number is then in
             ``arguments["dropped"]``, and so in every record.

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from weakref import WeakSet
 
 import numpy as np
 
@@ -30,6 +31,7 @@ Axes = dict[str, tuple[Any, str]]
 Check = Callable[[Any, str, Axes], str | None]
 """What of a value does not fit, given its name and the axes so far."""
 
+EXPLAINED: WeakSet[AxiswiseError] = WeakSet()  # errors of arithmetic and memory that name arguments
 LARGEST = 2**63  # whole numbers are smaller, on either side of 0
 
 
@@ -131,8 +133,11 @@ def checked(function: Function) -> Function:
         try:
             result = function(*arguments, **named)
         except Exception as error:
-            if said := _said_of(error, function.__name__, given):
-                raise AxiswiseError(said) from error
+            # What a function within this one has said of its arguments is said again of this one's: those are known.
+            cause = error.__cause__ if error in EXPLAINED else error
+            if isinstance(cause, Exception) and (said := _said_of(cause, function.__name__, given)):
+                EXPLAINED.add(explained := AxiswiseError(said))
+                raise explained from cause
             raise
         if finite_result and _is_undefined(result[0] if isinstance(result, tuple) else result):
             raise AxiswiseError(_overflow(function.__name__, given))

@@ -141,6 +141,15 @@ def test_errors_of_arithmetic_and_memory_name_the_arguments():
     with pytest.raises(AxiswiseError, match=r"^inverse needs more memory than there is.*`copies` = 1000000000000000\."):
         inverse(torch.eye(2), 10**15)
 
+    @checked
+    def outer(times: int) -> Tensor:
+        return inverse(torch.eye(2), times)
+
+    with pytest.raises(
+        AxiswiseError, match=r"^outer needs more memory .* Got `times` = 1000000000000000\."
+    ):
+        outer(10**15)
+
 
 @pytest.mark.usefixtures("as_installed")
 def test_values_that_pytorch_maps_over_are_checked_for_their_axes_alone():

@@ -88,7 +88,7 @@ def explain(
     """
     if isinstance(x, np.ndarray):
         read = as_array(x, "x")
-        x = torch.from_numpy(read.astype(np.float32) / (255 if read.dtype == np.uint8 else 1))
+        x = torch.as_tensor(read.astype(np.float32) / (255 if read.dtype == np.uint8 else 1))
     check_observations(x)
     if len(x) < 2:
         raise AxiswiseError(f"`x` must hold at least 2 observations. Got {len(x)}; one has nothing to compare with.")

@@ -134,7 +134,7 @@ def checked(function: Function) -> Function:
             result = function(*arguments, **named)
         except Exception as error:
             # What a function within this one has said of its arguments is said again of this one's: those are known.
-            cause = error.__cause__ if error in EXPLAINED else error
+            cause = error.__cause__ if isinstance(error, AxiswiseError) and error in EXPLAINED else error
             if isinstance(cause, Exception) and (said := _said_of(cause, function.__name__, given)):
                 EXPLAINED.add(explained := AxiswiseError(said))
                 raise explained from cause
@@ -544,13 +544,14 @@ def _said_of(error: Exception, function: str, given: Mapping[str, Any]) -> str |
     if isinstance(error, NotImplementedError) and "meta tensor" in str(error):
         names = [f"`{name}`" for name, value in given.items() if getattr(value, "is_meta", False)]
         return f"{_either(names or given)} must have values. Got a tensor of the device meta, which has none."
-    if isinstance(error, RuntimeError) and any(words in str(error) for words in ("same dtype", "same device")):
+    if isinstance(error, RuntimeError) and any(part in str(error) for part in ("same dtype", "same device")):
         kinds = (f"`{name}` {_dtype(each)} on {each.device}" for name, each in given.items() if hasattr(each, "device"))
         return f"The arguments of {function} must be of one type and on one device. Got {', '.join(kinds)}."
     if isinstance(error, RuntimeError) and not any(map(callable, given.values())) and SIZES.search(str(error)):
         told = ", ".join(f"`{name}` = {shown(value)}" for name, value in given.items())
-        return f"The arguments of {function} must have shapes that fit together. Got {told}: {error}."
-    if isinstance(error, MemoryError) or any(words in str(error) for words in ("DefaultCPUAllocator", "Storage size")):
+        why = " ".join(str(error).split())
+        return f"The arguments of {function} must have shapes that fit together. Got {told}: {why}."
+    if isinstance(error, MemoryError) or any(part in str(error) for part in ("DefaultCPUAllocator", "Storage size")):
         asked = re.search(r"allocate ([\d.]+ \w+)", str(error))
         told = ", ".join(f"`{name}` = {shown(value)}" for name, value in given.items())
         return f"{function} needs more memory than there is{(asked and f' ({asked[1]} at once)') or ''}. Got {told}."

@@ -145,10 +145,21 @@ def test_errors_of_arithmetic_and_memory_name_the_arguments():
     def outer(times: int) -> Tensor:
         return inverse(torch.eye(2), times)
 
-    with pytest.raises(
-        AxiswiseError, match=r"^outer needs more memory .* Got `times` = 1000000000000000\."
-    ):
+    with pytest.raises(AxiswiseError, match=r"^outer needs more memory .* Got `times` = 1000000000000000\."):
         outer(10**15)
+
+
+def test_errors_of_others_pass_through_whatever_they_are():
+    @dataclass
+    class Own(Exception):  # which has no hash
+        text: str
+
+    @checked
+    def failing(number: int) -> None:
+        raise Own("mine")
+
+    with pytest.raises(Own, match="mine"):
+        failing(1)
 
 
 @pytest.mark.usefixtures("as_installed")

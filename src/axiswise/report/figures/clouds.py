@@ -119,6 +119,8 @@ def scatter_factors(
         >>> scatter_factors(points, points, ["across", "down"])[1:4]
         b'PNG'
     """
+    if 0 in x.shape:
+        raise AxiswiseError(f"`x` must have axes (n, d), none of them empty. Got shape {x.shape}.")
     principal = x.shape[1] > 3
     if principal:
         centred = x - x.mean(0)

@@ -433,7 +433,45 @@ def test_threads_follow_from_study_and_machine(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     assert [local.threads_of_a_run(runs, cpu) for runs in (0, 1, 3, 8, 50)] == [8, 8, 2, 1, 1]
     assert [local.workers_for(runs, cpu) for runs in (0, 1, 3, 8, 50)] == [1, 1, 3, 8, 8]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert (local.threads_of_a_run(50, gpu), local.workers_for(50, gpu)) == (8, 1)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert [local.workers_for(runs, gpu) for runs in (0, 1, 3, 50)] == [1, 1, 3, 4]
+    assert [local.threads_of_a_run(runs, gpu) for runs in (1, 50)] == [2, 2]
+    assert (local.threads_of_a_run(50, torch.device("cuda:1")), local.workers_for(50, torch.device("cuda:1"))) == (8, 1)
+
+
+def test_workers_see_one_gpu_each(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    gpu, name = torch.device("cuda"), "CUDA_VISIBLE_DEVICES"
+    assert [place[name] for place in local.places({}, gpu, 4)] == ["0", "1", "2", "0"]
+    seen = {name: "5,GPU-8932f937,7", "HOME": "/"}
+    assert [place[name] for place in local.places(seen, gpu, 3)] == ["5", "GPU-8932f937", "7"]
+    assert local.places(seen, torch.device("cuda:1"), 2) == [seen, seen]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert local.places(seen, gpu, 2) == [seen, seen]
+
+
+def test_a_gpu_is_free_again_when_its_worker_has_ended(studies, tmp_path, monkeypatch):
+    started, begin = [], local._start
+
+    def note(job, number):
+        started.append(job.environment["CUDA_VISIBLE_DEVICES"])
+        return begin(job, number)
+
+    monkeypatch.setattr(local, "_start", note)
+    monkeypatch.setattr(
+        local,
+        "places",
+        lambda environment, device, count: [
+            {**environment, "CUDA_VISIBLE_DEVICES": str(number)} for number in range(count)
+        ],
+    )
+    with pytest.raises(StudyIncomplete):
+        run_study(studies.mixed, "default", tmp_path / "out", workers=2)
+    assert started[:2] == ["0", "1"]
+    assert len(started) == 4
+    assert set(started[2:]) <= {"0", "1"}
 
 
 def test_what_workers_cannot_import_is_refused_and_otherwise_run_here(studies, tmp_path):

@@ -61,12 +61,38 @@ def cores() -> int:
 def threads_of_a_run(runs: int, device: torch.device) -> int:
     """The threads that leave every run a core when all run at once, whatever the number of workers."""
     threads = torch.get_num_threads()
-    return min(threads, max(1, cores() // max(1, runs))) if device.type == "cpu" else threads
+    at_once = runs if device.type == "cpu" else gpus(device)
+    return min(threads, max(1, cores() // max(1, at_once)))
 
 
 def workers_for(runs: int, device: torch.device) -> int:
-    """One for each core, up to the number of runs; on a GPU one, unless the user gives another number."""
-    return max(1, min(cores(), runs)) if device.type == "cpu" else 1
+    """One for each core or GPU, up to the number of runs, unless the user gives another number."""
+    return max(1, min(cores() if device.type == "cpu" else gpus(device), runs))
+
+
+def gpus(device: torch.device) -> int:
+    """GPUs that workers share: all of this machine, unless one of them is named.
+
+    Example:
+        >>> gpus(torch.device("cuda", 1))
+        1
+    """
+    return max(1, torch.cuda.device_count()) if device == torch.device("cuda") else 1
+
+
+def places(environment: dict[str, str], device: torch.device, count: int) -> list[dict[str, str]]:
+    """The environments of so many workers at a time. Those on CUDA see one GPU each, and call it by the same name.
+
+    Example:
+        >>> places({"HOME": "/"}, torch.device("cpu"), 2)
+        [{'HOME': '/'}, {'HOME': '/'}]
+    """
+    there = gpus(device)
+    if there == 1:
+        return [environment] * count
+    visible = environment.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(there)))
+    names = visible.split(",")[:there]  # numbers, or identities of GPUs and their parts
+    return [{**environment, "CUDA_VISIBLE_DEVICES": names[number % there]} for number in range(count)]
 
 
 class Stop:
@@ -203,6 +229,7 @@ def run_in_workers(
     """Has every run done by a process of its own, so many at a time, until all have ended or a stop is requested."""
     waiting, tries = deque(numbers), Counter[int]()
     team: dict[int, BaseProcess] = {}
+    free, taken = places(job.environment, folder.device, count), dict[int, dict[str, str]]()
     stopping = False
 
     def end(number: int, process: BaseProcess) -> None:
@@ -238,7 +265,8 @@ def run_in_workers(
                 number = waiting.popleft()
                 if not tries[number]:
                     folder.start(number, log)
-                team[number] = _start(job, number)
+                taken[number] = free.pop(0)
+                team[number] = _start(job._replace(environment=taken[number]), number)
             if stop.requested and not stopping:
                 stopping = True
                 log("stopping after the current block of steps; once more stops at once")
@@ -248,6 +276,7 @@ def run_in_workers(
             for number, process in [*team.items()]:
                 if process.exitcode is not None:
                     del team[number]
+                    free.append(taken.pop(number))
                     end(number, process)
             shown.look(team)
     finally:

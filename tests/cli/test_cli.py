@@ -74,7 +74,7 @@ def test_the_command_line_is_frozen():
         "report": ["folder"],
         "run": [
             *("--address", "--device", "--engine", "--out", "--precision", "--retrain", "--scale", "--seeds-from"),
-            *("--workers", "study"),
+            *("--shared-disk", "--workers", "study"),
         ],
         "score": [
             *(

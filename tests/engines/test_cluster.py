@@ -30,10 +30,13 @@ class OneProcess(Cluster):
     lost = (Lost, StopIteration)
 
     def __init__(self, dies=lambda task, attempt, number: False):
-        self._dies, self.started, self.parcels = dies, [], []
+        self._dies, self.started, self.parcels, self.streams = dies, [], [], []
 
     def share(self, value):
         return value
+
+    def answers(self):
+        return True
 
     def nodes(self):
         return Nodes((Node("here", 2, 0),))
@@ -43,7 +46,8 @@ class OneProcess(Cluster):
         attempt = sum(other == task for other in self.started)
         self.started.append(task)
         self.parcels += arguments[3:]
-        return self._reports(task, attempt, arguments)
+        self.streams.append(self._reports(task, attempt, arguments))
+        return self.streams[-1]
 
     def _reports(self, task, attempt, arguments):
         for number, report in enumerate(_node.work("here", *arguments)):
@@ -75,6 +79,8 @@ def on_cluster(monkeypatch, tmp_path):
         try:
             run_study(study, "default", out, engine="ray", **settings)
         finally:
+            for stream in cluster.streams:  # which remove their folders
+                stream.close()
             for made in (_node._run, _node._code, _node._members, _node._dataset):
                 made.cache_clear()
         return cluster
@@ -145,6 +151,72 @@ def test_a_full_disk_ends_the_study_in_one_line_and_it_goes_on_when_there_is_roo
     assert weights(out) == weights(whole)
 
 
+@pytest.mark.usefixtures("as_installed")
+def test_on_a_shared_disk_nodes_write_what_the_driver_would(studies, tmp_path, on_cluster):
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    run_study(studies.brief, "default", whole, workers=1)
+    cluster = on_cluster(
+        studies.brief, out, lambda task, attempt, number: attempt < 1 and number == 2, shared_disk=True
+    )
+    assert any(
+        name.startswith("cohorts/") and contents is None
+        for parcel in cluster.parcels
+        for name, contents in parcel.items()
+    )
+    assert weights(out) == weights(whole)
+    assert rows(out) == rows(whole)
+    status = json.loads((out / "cluster.json").read_text())
+    assert (status["received"], status["again"]) == (4, 0)
+    assert status["unpacked"] < 20_000  # rows alone
+
+
+def test_a_node_that_does_not_see_the_shared_disk_says_so(studies, tmp_path, on_cluster, monkeypatch):
+    start = OneProcess.start
+
+    def elsewhere(self, threads, device, job, task, *rest):
+        return start(self, threads, device, job, task._replace(place="/nowhere"), *rest)
+
+    monkeypatch.setattr(OneProcess, "start", elsewhere)
+    with pytest.raises(
+        StudyIncomplete,
+        match=r"brief/2.0: On node here: This node does not see the driver's folder /nowhere. Mount it there under",
+    ):
+        on_cluster(studies.brief, tmp_path / "out", shared_disk=True)
+
+
+def test_what_a_node_has_written_and_the_driver_never_sees_ends_the_study(studies, tmp_path, on_cluster, monkeypatch):
+    monkeypatch.setattr(_cluster, "DISK_SECONDS", 0.0)
+    monkeypatch.setattr(_node, "write_bytes", lambda path, contents: None)  # another disk of the same name
+    with pytest.raises(
+        AxiswiseError, match=r"safetensors, which cannot be seen here after 0 seconds. Is the disk shar"
+    ):
+        on_cluster(studies.brief, tmp_path / "out", shared_disk=True)
+
+
+def test_a_full_shared_disk_fails_the_cohorts_and_they_go_on_when_there_is_room(
+    studies, tmp_path, on_cluster, monkeypatch
+):
+    def full(path, contents):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    run_study(studies.brief, "default", whole, workers=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_node, "write_bytes", full)
+        with pytest.raises(StudyIncomplete, match=r"brief/2.0: On node here: OSError: .*No space left on device: "):
+            on_cluster(studies.brief, out, shared_disk=True)
+    on_cluster(studies.brief, out, shared_disk=True)
+    assert weights(out) == weights(whole)
+
+
+def test_a_head_that_no_longer_answers_ends_the_study_in_one_line(studies, tmp_path, on_cluster, monkeypatch):
+    monkeypatch.setattr(OneProcess, "answers", lambda self: False)
+    monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(_cluster, "HEAD_SECONDS", 0.0)
+    with pytest.raises(AxiswiseError, match=r"The head of the cluster has not answered for 0 seconds. Start the clust"):
+        on_cluster(studies.brief, tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -199,6 +271,7 @@ def test_without_ray_and_without_anything_that_listens(monkeypatch):
     ("settings", "reason"),
     [
         ({"address": "auto"}, r"`address` is that of a Ray cluster. Got 'auto' with engine='local'"),
+        ({"shared_disk": True}, r"`shared_disk` is that of a Ray cluster. Got True with engine='local'"),
         ({"engine": "ray", "workers": 2}, r"`workers` are those of this machine. Got 2 with engine='ray'"),
         ({"engine": "ray"}, r"Workers import the study by name"),
     ],

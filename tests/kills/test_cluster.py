@@ -173,6 +173,35 @@ def test_two_nodes_give_the_bits_of_the_local_engine(cluster, tmp_path, study, s
     assert (about["received"], about["again"]) == (len(list(local.rglob("members/*.safetensors"))), 0)
 
 
+def test_nodes_that_share_the_disk_write_there_themselves(cluster, tmp_path):
+    local, remote = tmp_path / "local", tmp_path / "remote"
+    code, output = run("quickstart", local, "--scale", "smoke", "--workers", "2")
+    assert code == 0, output
+    options = ("--engine", "ray", "--address", cluster.address, "--shared-disk")
+    code, output = run("quickstart", remote, "--scale", "smoke", *options)
+    assert code == 0, output
+    assert unequal(results(local), results(remote)) == []
+    about = json.loads((remote / "cluster.json").read_text())
+    assert about["received"] == len(list(local.rglob("members/*.safetensors")))
+    stored = sum(path.stat().st_size for path in remote.rglob("records.jsonl"))
+    assert about["unpacked"] <= stored  # rows alone
+
+
+def test_a_head_that_is_killed_ends_the_study_in_one_line(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    monkeypatch.setenv("CLUSTER_STEPS", "2000")
+    with two_nodes(tmp_path) as (cluster, _):
+        process = start("cluster_study:widths", out, "--engine", "ray", "--address", cluster.address)
+        while not working(out):
+            assert process.poll() is None, process.communicate()[0]
+            time.sleep(0.1)
+        cluster.head_node.kill_gcs_server()
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 2, output
+    (line,) = [line for line in output.splitlines() if line.startswith("axiswise: ")]
+    assert "The head of the cluster has not answered for 20 seconds. Start the cluster again, and then the same" in line
+
+
 def test_whatever_is_killed_nothing_is_lost_and_nothing_finished_is_trained_again(tmp_path):
     found = kills(tmp_path, 3, steps=400)
     assert {name: found[name] for name in ("workers", "nodes", "returned", "drivers")} == {

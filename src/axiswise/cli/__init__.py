@@ -145,7 +145,7 @@ def run(
     scale: Annotated[str, typer.Option(help="smoke (seconds), default, or paper (the published setting).")] = "default",
     precision: Annotated[str | None, typer.Option(help="Products on CUDA: fp32, bf16 (if networks convolve).")] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes that share the runs; if not given, one for each core, one on a GPU.")
+        int | None, typer.Option(help="Processes that share the runs; if not given, one for each core or GPU.")
     ] = None,
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train again what is damaged or was made by other code.")
@@ -162,6 +162,10 @@ def run(
     address: Annotated[
         str | None, typer.Option(help="Of a Ray cluster: auto or HOST:PORT; if not given, Ray is started here.")
     ] = None,
+    shared_disk: Annotated[
+        bool,
+        typer.Option("--shared-disk", help="All nodes of the cluster see the folder: they write there themselves."),
+    ] = False,
 ) -> None:
     """Train and measure a study, then write its report. The same command resumes."""
     check_drawing("The report of a study")
@@ -183,10 +187,12 @@ def run(
         raise AxiswiseError(f"--engine must be local or ray. Got {engine!r}.")
     if engine == "local" and address is not None:
         raise AxiswiseError(f"--address is that of a Ray cluster. Got {address!r} without --engine ray.")
+    if engine == "local" and shared_disk:
+        raise AxiswiseError("--shared-disk is that of a Ray cluster. Got it without --engine ray.")
     if engine == "ray" and workers is not None:
         raise AxiswiseError(f"--workers are those of --engine local. Got {workers} with --engine ray: leave it out.")
     settings = {"name": study, "device": device, "precision": precision, "workers": workers, "retrain": retrain}
-    settings |= {"seeds_from": seeds_from, "engine": engine, "address": address}
+    settings |= {"seeds_from": seeds_from, "engine": engine, "address": address, "shared_disk": shared_disk}
     try:
         run_study(chosen, scale, folder, **settings, progress=shown_on(console), log=console.print)
     except StudyIncomplete:

@@ -3,7 +3,7 @@
 The driver, the process that runs the study, alone has its folder. It plans each run, writes the plan down, and gives
 every cohort to a task (`_node`), with the files it needs. A task sends back what is new every few seconds, one parcel
 at a time, and the driver stores it. So no disk is shared, and any process may die: a cohort goes on elsewhere from the
-last state that the driver has.
+last state that the driver has. Where a disk is shared, tasks may write files there themselves.
 """
 
 import json
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -48,6 +49,8 @@ DEATHS = 5  # processes that may die during a task, one after another and withou
 QUEUED = 2  # tasks that wait for a core or a GPU, so that none idles while the driver plans
 CHUNK = 64  # members of a run in one parcel
 CONNECT_SECONDS = 5.0  # for something to answer at an address
+HEAD_SECONDS = 20.0  # without an answer of the cluster's head before the study ends: Ray itself aborts after 60
+DISK_SECONDS = 90.0  # for a file that a node has written to be seen here: network disks remember for 60 what was absent
 
 
 class Node(NamedTuple):
@@ -150,6 +153,15 @@ class Cluster:
 
     def __init__(self, ray: Any) -> None:
         self._ray, self.share, self.lost = ray, ray.put, (ray.exceptions.RayError, StopIteration)
+
+    def answers(self) -> bool:
+        """Whether the head of the cluster answers. Without it nothing can be asked or started."""
+        host, _, port = self._ray.get_runtime_context().gcs_address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+        except OSError:
+            return False
+        return True
 
     def nodes(self) -> Nodes:
         """The nodes that are alive now."""
@@ -254,7 +266,7 @@ def run_on_cluster(
     """
     unopened, waiting, team = deque(numbers), deque[tuple[OpenRun, Cohort | None]](), dict[Any, Running]()
     errors, deaths, totals = Counter[tuple[int, str]](), Counter[tuple[int, str]](), Counter[str]()
-    nodes, looked = cluster.nodes(), 0.0
+    nodes, looked, heard = cluster.nodes(), 0.0, time.monotonic()
     stack = ExitStack()
 
     def fill() -> None:
@@ -334,11 +346,18 @@ def run_on_cluster(
     try:
         with stack:
             while (team or waiting or unopened) and not stop.requested:
-                fill()
+                if answers := cluster.answers():
+                    heard = time.monotonic()
+                    fill()  # which would wait for a head that does not answer, until Ray aborts
+                elif time.monotonic() - heard > HEAD_SECONDS:
+                    raise AxiswiseError(
+                        f"The head of the cluster has not answered for {HEAD_SECONDS:.0f} seconds. Start the cluster "
+                        "again, and then the same command: what is stored is not trained again."
+                    )
                 for stream in cluster.ready(list(team)):
                     receive(stream, team[stream])
                 shown.look({task.own.number for task in team.values()})
-                if time.monotonic() - looked > LOOK_SECONDS:
+                if answers and time.monotonic() - looked > LOOK_SECONDS:
                     looked, before, nodes = time.monotonic(), nodes, cluster.nodes()
                     if nodes != before:
                         log(f"cluster of {nodes}")
@@ -402,11 +421,15 @@ def _start(cluster: Cluster, own: OpenRun, cohort: Cohort | None, job: Job, devi
     stored = [address for address in members if own.folder.holds(address)]
     asked = set(own.members)  # a plan may have others
     wanted = tuple(address for address in members if address in asked) if cohort else tuple(stored)
-    task = Task(own.number, wanted, layout_of(cohort) if cohort else None, own.precision, own.code)
+    shared = str(place.resolve()) if job.shared_disk else None
+    task = Task(own.number, wanted, layout_of(cohort) if cohort else None, own.precision, own.code, shared)
     files = [member_file(place, address) for address in stored]
     files += [cohort_file(place, cohort.address)] if cohort else []
-    parts = [files[start : start + CHUNK] for start in range(0, len(files), CHUNK)]
-    parcels = [cluster.share(packed(place, part, STORED)) for part in parts]
+    if shared:
+        parcels = [{path.relative_to(place).as_posix(): None for path in files if path.exists()}]
+    else:
+        parts = [files[start : start + CHUNK] for start in range(0, len(files), CHUNK)]
+        parcels = [cluster.share(packed(place, part, STORED)) for part in parts]
     threads = min(cohort.threads if cohort else job.threads, nodes.fewest_cores)
     return cluster.start(threads, device, job, task, *own.parcels, *parcels)
 
@@ -414,18 +437,37 @@ def _start(cluster: Cluster, own: OpenRun, cohort: Cohort | None, job: Job, devi
 def _store(folder: RunFolder, files: Files, totals: Counter[str]) -> None:
     """Writes what a task sent into the run's folder: files as they are, rows after those that are there."""
     for name, contents in files.items():
-        path, whole = folder.path / name, zlib.decompress(contents)
+        path = folder.path / name
+        is_member = path.parent == member_file(folder.path, "").parent
+        if contents is None:  # the task itself has written it
+            if is_member:
+                _await(path)
+                totals.update(received=1)
+            continue
+        whole = zlib.decompress(contents)
         totals.update(bytes=len(contents), unpacked=len(whole))
         if name == RECORDS_FILE:
             rows = [{key: own for key, own in json.loads(line).items() if key != DIGEST} for line in whole.splitlines()]
             with locked(folder.path / RECORDS_LOCK, "", float("inf")):
                 append_rows(path, rows)
             continue
-        if path.parent == member_file(folder.path, "").parent:
+        if is_member:
             totals.update(received=1, again=int(path.exists()))
             if path.exists():
                 continue
         write_bytes(path, whole)
+
+
+def _await(path: Path) -> None:
+    """Waits until a file that a node has written to the shared disk can be seen here."""
+    until = time.monotonic() + DISK_SECONDS
+    while not path.exists():
+        if time.monotonic() > until:
+            raise AxiswiseError(
+                f"A node has written {path}, which cannot be seen here after {DISK_SECONDS:.0f} seconds. Is the disk "
+                "shared? Leave out --shared-disk, and start the same command again."
+            )
+        time.sleep(POLL_SECONDS)
 
 
 def _why(error: BaseException) -> str:

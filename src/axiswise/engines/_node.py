@@ -26,10 +26,10 @@ from axiswise.evaluation import evaluate
 from axiswise.population import Failure, Member, Precision, train
 from axiswise.population._device import device_named
 from axiswise.population._folder import RunFolder
-from axiswise.records import versions
+from axiswise.records import versions, write_bytes
 from axiswise.records._files import Json, read_about
 from axiswise.records._fingerprint import differences, fingerprint
-from axiswise.records._layout import COHORT, RECORDS_FILE, arrays_file, cohort_file, matching, member_file
+from axiswise.records._layout import COHORT, RECORDS_FILE, RUN_FILE, arrays_file, cohort_file, matching, member_file
 from axiswise.studies import Run, Scale
 from axiswise.studies._discovery import describe_error
 from axiswise.studies._folder import data_of
@@ -40,8 +40,8 @@ SENDING_SHARE = 0.05  # of the time, at most, is spent on sending states
 HOME = Path(tempfile.gettempdir()) / "axiswise-node"
 FASTEST, STORED = 1, 0  # levels of compression: weights gain little by more; the driver has no time for any
 
-Files = Mapping[str, bytes]
-"""Compressed contents of files, by their path within a run folder."""
+Files = Mapping[str, bytes | None]
+"""Compressed contents of files, by their path within a run folder; None is in the folder, on a disk that all share."""
 
 
 class Job(NamedTuple):
@@ -56,6 +56,7 @@ class Job(NamedTuple):
         retrain: Whether to begin anew where a state cannot be used.
         path: Where the driver finds modules.
         versions: What the driver computes with.
+        shared_disk: Whether every node sees the study's folder, and writes there itself.
     """
 
     study: tuple[str, str]
@@ -66,6 +67,7 @@ class Job(NamedTuple):
     retrain: bool
     path: tuple[str, ...]
     versions: dict[str, str]
+    shared_disk: bool = False
 
 
 class Task(NamedTuple):
@@ -77,6 +79,7 @@ class Task(NamedTuple):
         cohort: The cohort to train, as the plan has it; None measures the members, which are all stored.
         precision: What products are computed in on CUDA.
         code: The own code of the run's members and measures, as the driver has it.
+        place: The run folder, if every node can read and write it; None sends files to the driver.
     """
 
     run: int
@@ -84,6 +87,7 @@ class Task(NamedTuple):
     cohort: Json | None
     precision: Precision | None
     code: dict[str, str]
+    place: str | None
 
 
 class Report(NamedTuple):
@@ -93,7 +97,7 @@ class Report(NamedTuple):
         node: Where it runs.
         process: The number of its process.
         step: Steps that the newest state has taken.
-        files: What is new in its folder.
+        files: What is new in its folder. Rows are always sent: they are appended, by the driver alone.
         ended: Whether this is all.
         failures: What went wrong, if it ended so.
     """
@@ -106,9 +110,9 @@ class Report(NamedTuple):
     failures: tuple[Failure, ...] = ()
 
 
-def packed(folder: Path, paths: Iterable[Path], level: int) -> dict[str, bytes]:
+def packed(folder: Path, paths: Iterable[Path], level: int) -> dict[str, bytes | None]:
     """The files of a run folder, compressed at that level; those that are gone are left out."""
-    found = {}
+    found: dict[str, bytes | None] = {}
     for path in paths:
         with suppress(FileNotFoundError):
             found[path.relative_to(folder).as_posix()] = zlib.compress(path.read_bytes(), level)
@@ -125,24 +129,46 @@ def work(node: str, job: Job, task: Task, dataset: FactorDataset | None, *parcel
         dataset: The run's dataset, if it is made of arrays that only the driver has; None has it made here.
         parcels: The files of the run folder that the task needs.
     """
+    report, place = Report(node, os.getpid()), Path(task.place) if task.place else None
     with _temporary_folder() as folder:
-        for name, contents in (file for parcel in parcels for file in parcel.items()):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(zlib.decompress(contents))
-        sent, report = {path: _stamp(path) for path in _results(folder)}, Report(node, os.getpid())
+        try:
+            _fetch(parcels, folder, place)
+        except (AxiswiseError, OSError) as error:
+            yield report._replace(ended=True, failures=(Failure.of(error),))
+            return
+        sent = {path: _stamp(path) for path in _results(folder)}
         yield report
         # Training has a thread of its own, so that it never waits for the network.
         with ThreadPoolExecutor(1) as thread:
             training, pause = thread.submit(_do, job, task, dataset, folder), SEND_SECONDS
-            while wait([training], pause).not_done:
-                began = time.monotonic()
-                if files := _news(folder, sent):
-                    report = report._replace(step=_step(folder, report.step), files=files)
-                    yield report
-                pause = max(SEND_SECONDS, (time.monotonic() - began) / SENDING_SHARE)
-            error = training.exception()
-        failures = error.failures if isinstance(error, TrainingIncomplete) else (Failure.of(error),) if error else ()
-        yield report._replace(files=_news(folder, sent), ended=True, failures=failures)
+            try:
+                while wait([training], pause).not_done:
+                    began = time.monotonic()
+                    if files := _news(folder, sent, place):
+                        report = report._replace(step=_step(folder, report.step), files=files)
+                        yield report
+                    pause = max(SEND_SECONDS, (time.monotonic() - began) / SENDING_SHARE)
+                error, files = training.exception(), _news(folder, sent, place)
+            except OSError as full:  # the shared disk: said at once, although training goes on to its end
+                error, files = full, {}
+            failures = (
+                error.failures if isinstance(error, TrainingIncomplete) else (Failure.of(error),) if error else ()
+            )
+            yield report._replace(files=files, ended=True, failures=failures)
+
+
+def _fetch(parcels: Iterable[Files], folder: Path, place: Path | None) -> None:
+    """Writes the files of some parcels into a folder; what a parcel only names is read from the shared disk."""
+    for name, contents in (file for parcel in parcels for file in parcel.items()):
+        shared = place / name if place else None
+        whole = zlib.decompress(contents) if contents is not None else (place or folder).joinpath(name).read_bytes()
+        if name == RUN_FILE and shared and not (shared.exists() and shared.read_bytes() == whole):
+            raise AxiswiseError(
+                f"This node does not see the driver's folder {place}. Mount it there under the same name, or leave out "
+                "--shared-disk: results are then sent to the driver."
+            )
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(whole)
 
 
 def _do(job: Job, task: Task, dataset: FactorDataset | None, folder: Path) -> None:
@@ -238,15 +264,34 @@ def _stamp(path: Path) -> tuple[int, int]:
     return about.st_mtime_ns, about.st_ino
 
 
-def _news(folder: Path, sent: dict[Path, tuple[int, int]]) -> dict[str, bytes]:
-    """The files that were not sent yet, which they now are."""
+def _news(folder: Path, sent: dict[Path, tuple[int, int]], place: Path | None) -> dict[str, bytes | None]:
+    """The files that were not sent yet, which they now are: to the driver, or to the shared disk."""
     fresh = {}
     for path in _results(folder):
         with suppress(FileNotFoundError):  # the state of a cohort that has ended meanwhile
             if sent.get(path) != (stamp := _stamp(path)):
                 fresh[path] = stamp
     sent |= fresh
-    return packed(folder, fresh, FASTEST)
+    if place is None:
+        return packed(folder, fresh, FASTEST)
+    rows = [path for path in fresh if path.name == RECORDS_FILE]
+    return _copied(folder, [path for path in fresh if path not in rows], place) | packed(folder, rows, FASTEST)
+
+
+def _copied(folder: Path, paths: Iterable[Path], place: Path) -> dict[str, bytes | None]:
+    """Copies files to the run folder on the shared disk, each whole or not at all; members that are there stay."""
+    copied: dict[str, bytes | None] = {}
+    for path in paths:
+        name = path.relative_to(folder).as_posix()
+        is_member = path.parent == member_file(folder, "").parent
+        try:
+            whole = path.read_bytes()
+        except FileNotFoundError:  # the state of a cohort that has ended meanwhile
+            continue
+        if not (is_member and (place / name).exists()):
+            write_bytes(place / name, whole)
+            copied[name] = None
+    return copied
 
 
 def _step(folder: Path, before: int) -> int:

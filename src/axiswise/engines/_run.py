@@ -45,6 +45,7 @@ def run_study(
     seeds_from: int = 0,
     engine: Engine = "local",
     address: str | None = None,
+    shared_disk: bool = False,
     progress: Progress | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Path:
@@ -62,14 +63,16 @@ def run_study(
         name: The study's name on the command line; its function's name if None.
         device: Where to train: "cpu", "cuda", …. None is where the folder was begun, else the best there is.
         precision: What products are computed in on CUDA, as for `train`.
-        workers: Number of processes. 1 works in this process alone. None is one for each core, up to the number of
-            runs; but 1 on a GPU, and for "smoke", which ends before another process has started.
+        workers: Number of processes. 1 works in this process alone. None is one for each core, or each GPU, up to the
+            number of runs; but 1 for "smoke", which ends before another process has started.
         retrain: Whether to train and measure again what is damaged, or was made by other code than the study's present
             one. Without it, a run with such results fails.
         seeds_from: Added to the seed of every member, to repeat the study with others; data and measures stay the same.
         engine: "local" is this machine. "ray" gives cohorts to the nodes of a Ray cluster: their results come back into
             `out`, which no node but this one needs to see. Whatever dies, its cohort goes on elsewhere.
         address: Where the cluster is, "auto" or "HOST:PORT", for "ray" alone. None starts Ray on this machine.
+        shared_disk: Whether every node sees `out` under the same name, for "ray" alone. Nodes then write weights and
+            states there themselves; only rows, which are appended, come through this process.
         progress: Receives how far training is: of each run in this process, of all runs together with workers.
         log: Called with a line that names the device, and one for each run that begins, is skipped or fails.
 
@@ -88,6 +91,8 @@ def run_study(
         raise AxiswiseError(f"`engine` must be one of {', '.join(get_args(Engine))}. Got {engine!r}.")
     if engine == "local" and address is not None:
         raise AxiswiseError(f"`address` is that of a Ray cluster. Got {address!r} with engine='local': use 'ray'.")
+    if engine == "local" and shared_disk:
+        raise AxiswiseError("`shared_disk` is that of a Ray cluster. Got True with engine='local': use 'ray'.")
     if engine == "ray" and workers is not None:
         raise AxiswiseError(f"`workers` are those of this machine. Got {workers} with engine='ray': leave it out.")
     importable = importable_name(study)
@@ -129,7 +134,7 @@ def run_study(
                     folder.finish(number, log)
             if elsewhere and importable and cluster:
                 shared = (importable, scale, seeds_from, str(folder.device), threads, retrain, tuple(sys.path))
-                job = ClusterJob(*shared, versions())
+                job = ClusterJob(*shared, versions(), shared_disk)
                 run_on_cluster(cluster, folder, elsewhere, job, precision, progress, log, stop)
         if elsewhere and importable and not cluster:
             place, environment = folder.path.resolve(), dict(os.environ)

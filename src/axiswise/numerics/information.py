@@ -14,6 +14,8 @@ from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Bins, Float, Int, Num
 
+CACHED = 2**17  # numbers of cells that are counted at a time, 1 MB
+
 
 @checked
 def equal_width_bins(codes: Num[ndarray, "... n z"], bins: Bins = 20) -> Int[ndarray, "... n z"]:
@@ -87,14 +89,17 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
     *leading, samples, latents = codes.shape
     levels, bins = int(factors.max(initial=0)) + 1, int(codes.max(initial=0)) + 1
     stack = np.swapaxes(codes.reshape(-1, samples, latents), -2, -1)
-    offset = np.arange(latents)[:, None] * (levels * bins)
     rows = np.ascontiguousarray(factors.T) * bins
-    # One factor of one member at a time: the numbers of its cells stay in the cache.
-    counts = [
-        [np.bincount((cell + row).ravel(), minlength=latents * levels * bins) for row in rows]
-        for cell in (member + offset for member in stack)
-    ]
-    return np.array(counts, dtype=np.int64).reshape(*leading, len(rows), latents, levels, bins)
+    counts = np.empty((len(stack), len(rows), latents, levels, bins), np.int64)
+    # One factor and a few codes of one member at a time: the numbers of their cells stay in the cache.
+    few = max(1, CACHED // samples)
+    offset = np.arange(few)[:, None] * (levels * bins)
+    for member, tables in zip(stack, counts, strict=True):
+        for start in range(0, latents, few):
+            cells = member[start : start + few] + offset[: latents - start]
+            for row, table in zip(rows, tables[:, start : start + few], strict=True):
+                table[:] = np.bincount((cells + row).ravel(), minlength=table.size).reshape(table.shape)
+    return counts.reshape(*leading, len(rows), latents, levels, bins)
 
 
 @checked
@@ -162,6 +167,10 @@ def binned_information(
         True
     """
     *leading, samples, latents = codes.shape
-    # One member at a time: its counts fit the cache, and a member is measured the same alone as among others.
-    tables = (joint_counts(equal_width_bins(member, bins), factors) for member in codes.reshape(-1, samples, latents))
-    return np.stack([mutual_information(table) for table in tables]).reshape(*leading, factors.shape[1], latents)
+    levels = int(factors.max(initial=0)) + 1
+    few = max(1, CACHED // (latents * levels * bins))
+    blocks = [factors[:, start : start + few] for start in range(0, factors.shape[1], few)]
+    # One member at a time, and a few factors: counts fit the cache, and a member is measured alone as among others.
+    binned = (equal_width_bins(member, bins) for member in codes.reshape(-1, samples, latents))
+    found = [np.concatenate([mutual_information(joint_counts(member, block)) for block in blocks]) for member in binned]
+    return np.stack(found).reshape(*leading, factors.shape[1], latents)

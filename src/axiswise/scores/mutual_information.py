@@ -5,12 +5,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from axiswise import numerics
 from axiswise._arguments import checked
-from axiswise.numerics import binned_information, equal_width_bins
+from axiswise.numerics import equal_width_bins, joint_counts
 from axiswise.scores._value import Of, Value, as_html, as_text
 from axiswise.scores.inputs import Inputs, read_codes
 from axiswise.scores.score import as_value, score
 from axiswise.shapes import Bins, Codes, Float, OnMissing
+
+ROWS = 16  # of pairs that are counted at a time: their tables fit the cache
 
 
 class MutualInformation(NamedTuple, Of[Value]):
@@ -61,8 +64,17 @@ def mutual_information(codes: Codes, *, missing: OnMissing = "raise", bins: Bins
     codes, inputs = read_codes(codes, missing)
     *leading, samples, latents = codes.shape
     members = codes.reshape(-1, samples, latents)
-    found = [binned_information(member, equal_width_bins(member, bins), bins) for member in members]
-    information = np.stack(found).reshape(*leading, latents, latents)
+    information = np.stack([_between(member, bins) for member in members]).reshape(*leading, latents, latents)
     others = ~np.eye(latents, dtype=bool)
     mean = information[..., others].mean(-1) if latents > 1 else np.zeros(leading)
     return MutualInformation(as_value(mean), information, bins, samples, inputs)
+
+
+def _between(codes: Float[ndarray, "n z"], bins: int) -> Float[ndarray, "z z"]:
+    """Mutual information of each pair of latents, a few rows at a time from the diagonal on: it is symmetric."""
+    labels, latents = equal_width_bins(codes, bins), codes.shape[1]
+    upper = np.zeros((latents, latents))
+    for start in range(0, latents, ROWS):
+        rows = slice(start, start + ROWS)
+        upper[rows, start:] = numerics.mutual_information(joint_counts(labels[:, start:], labels[:, rows]))
+    return np.triu(upper) + np.triu(upper, 1).T

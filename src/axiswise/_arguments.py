@@ -545,8 +545,17 @@ def _said_of(error: Exception, function: str, given: Mapping[str, Any]) -> str |
         names = [f"`{name}`" for name, value in given.items() if getattr(value, "is_meta", False)]
         return f"{_either(names or given)} must have values. Got a tensor of the device meta, which has none."
     if isinstance(error, RuntimeError) and any(part in str(error) for part in ("same dtype", "same device")):
-        kinds = (f"`{name}` {_dtype(each)} on {each.device}" for name, each in given.items() if hasattr(each, "device"))
-        return f"The arguments of {function} must be of one type and on one device. Got {', '.join(kinds)}."
+        kinds = {
+            name: f"{_dtype(each)} on {getattr(each, 'device', 'cpu')}"
+            for name, each in given.items()
+            if _is_array(each)
+        }
+        if (
+            len(set(kinds.values())) < 2
+        ):  # something else was of another kind, such as a tensor of the caller's own code
+            return None
+        told = ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
+        return f"The arguments of {function} must be of one type and on one device. Got {told}."
     if isinstance(error, RuntimeError) and not any(map(callable, given.values())) and SIZES.search(str(error)):
         told = ", ".join(f"`{name}` = {shown(value)}" for name, value in given.items())
         why = " ".join(str(error).split())

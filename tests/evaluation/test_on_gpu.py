@@ -8,6 +8,7 @@ import torch
 from axiswise import data, evaluate, explain, geometry, grid, models, objectives, optimizers, scores, train
 from axiswise.distributions import Gaussian
 from axiswise.evaluation._quantities import QUANTITIES
+from axiswise.numerics import uniform
 from axiswise.population import Population
 
 DEVICE = "cuda"
@@ -38,11 +39,15 @@ def measures():
 
 
 def images(device: str) -> data.FactorDataset:
-    """Images of 16 × 16 pixels with a bright row and column each: two factors that a small network sees."""
+    """Images of 16 × 16 pixels with a bright row and column each: two factors that a small network sees.
+
+    A little noise keeps distances from being equal, which either device would order in its own way.
+    """
     levels = SPACE.levels(torch.arange(64))
     line = torch.arange(16)
     rows, columns = ((line // 2 == levels[:, [factor]]).float() for factor in range(2))
-    x = 0.1 + 0.4 * (rows[:, :, None] + columns[:, None, :])
+    noise = uniform(0, "noise", 0, (64, 16, 16), dtype=torch.float32)
+    x = 0.1 + 0.4 * (rows[:, :, None] + columns[:, None, :]) + 0.05 * noise
     return data.arrays(x[:, None], levels, names=["a", "b"]).to(torch.device(device))
 
 

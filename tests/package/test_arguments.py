@@ -163,6 +163,22 @@ def test_errors_of_others_pass_through_whatever_they_are():
 
 
 @pytest.mark.usefixtures("as_installed")
+def test_an_error_of_types_or_devices_names_arguments_only_where_they_differ():
+    @checked
+    def product(one: Tensor, other: Tensor, own: Callable[[Tensor], Tensor] = lambda x: x) -> Tensor:
+        return torch.mm(own(one), other)
+
+    wide, narrow = torch.ones(2, 2, dtype=torch.float64), torch.ones(2, 2)
+    with pytest.raises(
+        AxiswiseError, match=r"of one type and on one device\. Got `one` float64 on cpu, `other` float32"
+    ):
+        product(wide, narrow)
+    with pytest.raises(RuntimeError, match="same dtype") as found:
+        product(narrow, narrow, torch.Tensor.double)
+    assert not isinstance(found.value, AxiswiseError)
+
+
+@pytest.mark.usefixtures("as_installed")
 def test_values_that_pytorch_maps_over_are_checked_for_their_axes_alone():
     @checked
     def first(values: Finite[Tensor, " z"]) -> Tensor:

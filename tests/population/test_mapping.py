@@ -102,6 +102,27 @@ def test_recurrent_layers_are_those_of_each_member(name):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
+class Placed(nn.Linear):
+    """Asks where its weights lie, as recurrent layers do on CUDA, and would rearrange them if they lay apart."""
+
+    def forward(self, x):
+        assert len({weight.data_ptr() for weight in self.parameters()}) == 1
+        return super().forward(x)
+
+
+def test_mapped_weights_lie_in_one_place():
+    _, stacks = members(lambda: Placed(4, 3))
+    layer, x = Placed(4, 3), torch.randn(3, 2, 4, dtype=torch.float64)
+
+    def one(weights, x):
+        return functional_call(layer, weights, (x,))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = over_members(one, stacked=True)(stacks, x)
+    torch.testing.assert_close(found, x @ stacks["weight"].mT + stacks["bias"][:, None])
+
+
 CELLS = {
     "GRU": lambda: nn.GRUCell(4, 3),
     "LSTM": lambda: nn.LSTMCell(4, 3, bias=False),

@@ -241,7 +241,7 @@ def reconstructions(
     x = x.double()
     own = torch.nn.functional.one_hot(factors[:, 0].long()).double()
     centres = own @ ((own.mT @ x) / own.sum(0)[:, None])
-    apart = torch.cdist(x, x) + torch.diag(torch.full((len(x),), math.inf, dtype=torch.float64))
+    apart = torch.cdist(x, x) + torch.diag(torch.full_like(x[:, 0], math.inf))
     count = torch.stack([_groups(points, 0.5 * apart.min()) for points in decoded])
     point, centre, centroid = (
         (decoded - target).square().sum(-1).mean(-1).sqrt() for target in (x, centres, x.mean(0, keepdim=True))

@@ -160,10 +160,19 @@ def _recurrent(func: Callable[..., Any], cell: Cell, *arguments: Any) -> Any:
     return sequence.transpose(0, 1) if batch_first else sequence, *last
 
 
+def _place(x: Tensor) -> int:
+    """Where a tensor lies in memory; the same place for all that are mapped, which lie nowhere.
+
+    On CUDA a recurrent layer asks, to put its weights side by side; those that share a place it leaves where they are.
+    """
+    return 0 if torch._C._functorch.is_functorch_wrapped_tensor(x) else x.data_ptr()
+
+
 _tanh_cell, _relu_cell = partial(_rnn_cell, torch.tanh), partial(_rnn_cell, torch.relu)
 
 WRITTEN_OUT: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.Tensor.view: _view,
+    torch.Tensor.data_ptr: _place,
     functional.avg_pool2d: _average_pool,
     functional.adaptive_avg_pool2d: _adaptive_average_pool,
     functional.interpolate: _interpolate,

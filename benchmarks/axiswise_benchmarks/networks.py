@@ -265,14 +265,14 @@ def weight_normalised() -> Pair:
 # Residual networks
 
 
-def _residual_block(width: int) -> nn.Module:
+def residual_block(width: int) -> nn.Module:
     layers = [nn.GroupNorm(8, width), nn.GELU(), nn.Conv2d(width, width, 3, padding=1)]
     return Residual(*layers, nn.GroupNorm(8, width), nn.GELU(), nn.Conv2d(width, width, 3, padding=1))
 
 
 def residual_group_norm() -> Pair:
-    encoder = [nn.Conv2d(3, 32, 4, 2, 1), _residual_block(32), nn.Conv2d(32, 64, 4, 2, 1), _residual_block(64)]
-    decoder = [_residual_block(64), nn.ConvTranspose2d(64, 32, 4, 2, 1), _residual_block(32)]
+    encoder = [nn.Conv2d(3, 32, 4, 2, 1), residual_block(32), nn.Conv2d(32, 64, 4, 2, 1), residual_block(64)]
+    decoder = [residual_block(64), nn.ConvTranspose2d(64, 32, 4, 2, 1), residual_block(32)]
     return _encoder(64 * 64, *encoder), _decoder((64, 8, 8), *decoder, nn.ConvTranspose2d(32, 3, 4, 2, 1))
 
 

@@ -1,10 +1,11 @@
 """Does bfloat16 change results? The same members with products in bfloat16 and in float32, compared seed by seed.
 
 Commands: ``python benchmarks/precision.py train residual --precision bf16 --out runs/precision/residual-bf16``, the
-same with ``fp32``, and ``python benchmarks/precision.py compare`` with both folders. The first trains β-VAEs of one of the networks below on dSprites at 32 × 32 pixels on a GPU: two minutes or less on an
-H200. Any two run folders whose members are the same but for the precision can be compared. Expected: every interval of
-the paired differences covers zero, and the ELBO differs by less than 0.2 %, which is the rule for bfloat16 to be the
-default. With enough seeds the interval of the ELBO is itself within 0.2 %.
+same with ``fp32``, and ``python benchmarks/precision.py compare`` with both folders. The first trains β-VAEs of one of
+the networks below on dSprites at 32 × 32 pixels on a GPU: two minutes or less on an H200. Any two run folders whose
+members are the same but for the precision can be compared. Expected: every interval of the paired differences covers
+zero, and the ELBO differs by less than 0.2 %, which is the rule for bfloat16 to be the default. With enough seeds the
+interval of the ELBO is itself within 0.2 %.
 """
 
 import argparse

@@ -48,10 +48,17 @@ def _down_kernel(
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, KH * KW * C, BK):
         k = start + tl.arange(0, BK)
-        channel, kj, ki = k % C, k // C % KW, k // C // KW
-        h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
-        inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & (row < rows)[:, None] & (k < KH * KW * C)[None, :]
-        offset = base[:, None] + (ki * x_row + kj * x_column + channel * x_channel)[None, :]
+        if C % BK == 0:  # one tap for all of a tile: its place is a number, not one for each element
+            kj, ki = start // C % KW, start // C // KW
+            h, w = top + ki, left + kj
+            inside = ((h >= 0) & (h < H) & (w >= 0) & (w < W) & (row < rows))[:, None]
+            channel = start % C + tl.arange(0, BK)
+            offset = (base + ki * x_row + kj * x_column)[:, None] + (channel * x_channel)[None, :]
+        else:
+            channel, kj, ki = k % C, k // C % KW, k // C // KW
+            h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
+            inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & (row < rows)[:, None] & (k < KH * KW * C)[None, :]
+            offset = base[:, None] + (ki * x_row + kj * x_column + channel * x_channel)[None, :]
         a = tl.load(x + offset, mask=inside, other=0.0)
         b = tl.load(
             weight + k[:, None] * O + out[None, :], mask=(k < KH * KW * C)[:, None] & (out < O)[None, :], other=0.0
@@ -94,13 +101,23 @@ def _up_kernel(
     base = n * y_sample + i0 * y_row + j0 * y_column
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, TH * TW * O, BK):
-        k = start + tl.arange(0, BK)
-        channel, tj, ti = k % O, k // O % TW, k // O // TW
-        ki, kj = first_i + S * ti, first_j + S * tj
-        i, j = i0[:, None] - ti[None, :], j0[:, None] - tj[None, :]
-        tap = (ki < KH) & (kj < KW) & (k < TH * TW * O)
-        inside = (i >= 0) & (i < I) & (j >= 0) & (j < J) & (n < samples)[:, None] & tap[None, :]
-        offset = base[:, None] + (channel * y_channel - ti * y_row - tj * y_column)[None, :]
+        if O % BK == 0:  # one tap for all of a tile
+            tj, ti = start // O % TW, start // O // TW
+            channel = start % O + tl.arange(0, BK)
+            i, j = i0 - ti, j0 - tj
+            inside = ((i >= 0) & (i < I) & (j >= 0) & (j < J) & (n < samples))[:, None]
+            offset = (base - ti * y_row - tj * y_column)[:, None] + (channel * y_channel)[None, :]
+            ki, kj = first_i + S * ti, first_j + S * tj
+            tap = ((ki < KH) & (kj < KW)) & (channel < O)
+            inside = inside & ((ki < KH) & (kj < KW))
+        else:
+            k = start + tl.arange(0, BK)
+            channel, tj, ti = k % O, k // O % TW, k // O // TW
+            ki, kj = first_i + S * ti, first_j + S * tj
+            i, j = i0[:, None] - ti[None, :], j0[:, None] - tj[None, :]
+            tap = (ki < KH) & (kj < KW) & (k < TH * TW * O)
+            inside = (i >= 0) & (i < I) & (j >= 0) & (j < J) & (n < samples)[:, None] & tap[None, :]
+            offset = base[:, None] + (channel * y_channel - ti * y_row - tj * y_column)[None, :]
         a = tl.load(y + offset, mask=inside, other=0.0)
         place = ((ki * KW + kj) * O + channel) * C
         b = tl.load(weight + place[:, None] + out[None, :], mask=tap[:, None] & (out < C)[None, :], other=0.0)
@@ -130,6 +147,7 @@ def _weights_kernel(
     member, slice_ = tl.program_id(2).to(tl.int64), tl.program_id(1)
     k = tl.program_id(0) % tiles * BK + tl.arange(0, BK)
     out = tl.program_id(0) // tiles * BN + tl.arange(0, BN)
+    first = tl.program_id(0) % tiles * BK  # of a tile of one tap, whose place is a number
     channel, kj, ki = k % C, k // C % KW, k // C // KW
     x += member * x_member
     y += member * y_member
@@ -139,9 +157,13 @@ def _weights_kernel(
         row = start + tl.arange(0, BM)
         n, i, j = row // (I * J), row // J % I, row % J
         top, left = i * S - P, j * S - P
-        h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
         mine = row < tl.minimum((slice_ + 1) * part, rows)
-        inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & mine[:, None] & (k < KH * KW * C)[None, :]
+        if C % BK == 0:
+            h, w = top + first // C // KW, left + first // C % KW
+            inside = ((h >= 0) & (h < H) & (w >= 0) & (w < W) & mine)[:, None]
+        else:
+            h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
+            inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & mine[:, None] & (k < KH * KW * C)[None, :]
         a = tl.load(x + (n * x_sample + top * x_row + left * x_column)[:, None] + taps[None, :], mask=inside, other=0.0)
         there = (n * y_sample + i * y_row + j * y_column)[:, None] + (out * y_channel)[None, :]
         b = tl.load(y + there, mask=mine[:, None] & (out < O)[None, :], other=0.0)
@@ -181,9 +203,35 @@ def _like_output(gate: Tensor | None) -> Tensor | None:
     return None if gate is None else gate.permute(0, 1, 3, 4, 2).contiguous()
 
 
-# Tiles were chosen by measurement on an H200 for layers of the networks in `benchmarks`. They depend on one member's
-# sizes alone, and are never tuned at run time: a resumed run must add in the same order.
+# Tiles were chosen by measurement on an H200 for layers of the networks in `benchmarks` (`benchmarks/tiles.py`). They
+# depend on one member's sizes alone, and are never tuned at run time: a resumed run must add in the same order.
 WIDE = Blocks(128, 128, 64, warps=8)  # for results of many channels
+
+
+def gather_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
+    """Tiles of `down`, by the channels of its result, the length of its sums, and whether it has two bytes a number."""
+    if not narrow:
+        return Blocks(64, _tile(channels, 16, 64), _tile(depth, 16, 32), stages=2)
+    if channels >= 128:
+        return WIDE
+    # A depth of one tile needs no loop; of more, smaller ones overlap better with their loads.
+    deep = _tile(depth, 16, 64 if depth <= 64 else 32)
+    return Blocks(256 if depth <= 16 else 128, _tile(channels, 16, 64), deep, stages=4)
+
+
+def scatter_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
+    """Tiles of `up`."""
+    if not narrow:
+        return Blocks(64, _tile(channels, 16, 64), _tile(depth, 16, 32), stages=2)
+    return WIDE if channels >= 128 else Blocks(128, _tile(channels, 16, 64), _tile(depth, 16, 32))
+
+
+def weight_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
+    """Tiles of `weights`, by the channels of the small image and the weights of each."""
+    if not narrow:
+        return Blocks(32, _tile(channels, 16, 64), _tile(depth, 16, 64), stages=2)
+    deepest = 256 if channels > 32 and depth >= 1024 else 128
+    return Blocks(128 if channels <= 32 else 64, _tile(channels, 16, 64), _tile(depth, 16, deepest))
 
 
 def down(
@@ -218,14 +266,7 @@ def _gathered(
     _, kh, kw, _, o = weight.shape
     rows, depth, gate = n * i * j, kh * kw * c, _like_output(gate)
     y = _empty(x, p, n, o, i, j)
-    if x.element_size() > 2:
-        blocks = Blocks(64, _tile(o, 16, 64), _tile(depth, 16, 32), stages=2)
-    elif o >= 128:
-        blocks = WIDE
-    else:  # a depth of one tile needs no loop; of more, smaller ones overlap better with their loads
-        blocks = Blocks(
-            256 if depth <= 16 else 128, _tile(o, 16, 64), _tile(depth, 16, 64 if depth <= 64 else 32), stages=4
-        )
+    blocks = gather_blocks(o, depth, narrow=x.element_size() <= 2)
     _down_kernel[(triton.cdiv(rows, blocks.rows), triton.cdiv(o, blocks.columns), p)](
         x, weight, bias.contiguous() if bias is not None else x, gate if gate is not None else x, y,
         rows, h, w, i, j, *x.stride(),
@@ -255,10 +296,7 @@ def up(
     x, gate, weight = _empty(y, p, n, c, height, width), _like_output(gate), _laid_out(weight.permute(0, 3, 4, 1, 2), y)
     qh, qw = triton.cdiv(height, stride), triton.cdiv(width, stride)
     depth = triton.cdiv(kh, stride) * triton.cdiv(kw, stride) * o
-    if y.element_size() > 2:
-        blocks = Blocks(64, _tile(c, 16, 64), _tile(depth, 16, 32), stages=2)
-    else:
-        blocks = WIDE if c >= 128 else Blocks(128, _tile(c, 16, 64), _tile(depth, 16, 32))
+    blocks = scatter_blocks(c, depth, narrow=y.element_size() <= 2)
     _up_kernel[(triton.cdiv(n * qh * qw, blocks.rows), stride * stride * triton.cdiv(c, blocks.columns), p)](
         y, weight, bias.contiguous() if bias is not None else y, gate if gate is not None else y, x,
         n, height, width, i, j, qh, qw, *y.stride(),
@@ -296,11 +334,7 @@ def weights(
     p, n, c, h, w = x.shape
     o, i, j = y.shape[2:]
     rows, depth = n * i * j, kh * kw * c
-    if x.element_size() > 2:
-        blocks = Blocks(32, _tile(o, 16, 64), _tile(depth, 16, 64), stages=2)
-    else:
-        deepest = 256 if o > 32 and depth >= 1024 else 128
-        blocks = Blocks(128 if o <= 32 else 64, _tile(o, 16, 64), _tile(depth, 16, deepest))
+    blocks = weight_blocks(o, depth, narrow=x.element_size() <= 2)
     tiles = triton.cdiv(depth, blocks.depth) * triton.cdiv(o, blocks.columns)
     slices = max(1, min(16 // tiles, rows // 1024))  # programs of a member, of which 32 then fill the machine
     part = triton.cdiv(triton.cdiv(rows, slices), blocks.rows) * blocks.rows

@@ -85,6 +85,9 @@ def networks(
     device: Annotated[str, typer.Option(help="Where to measure: cpu, cuda, ….")] = "cpu",
     members: Annotated[int, typer.Option(min=1, max=10_000, help="Members of a cohort.")] = 32,
     only: Annotated[list[str] | None, typer.Option(help="A network to measure; may be given several times.")] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, max=1_000, help="On a GPU: networks prepared side by side, then timed one by one.")
+    ] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
     force: Force = False,
 ) -> None:
@@ -103,7 +106,7 @@ def networks(
     typer.echo("and as a cohort in bfloat16; floor: the ratio at which memory or arithmetic alone would be busy.")
     typer.echo(f"{'network':30} " + " ".join(f"{name:>8}" for name in Row._fields[1:]))
     found = []
-    for row in rows(device_named(device), members=members, only=only or ()):
+    for row in rows(device_named(device), members=members, only=only or (), processes=processes):
         found.append(row._asdict())
         deviations = " ".join(_or_dash(value, "8.0e") for value in row[1:5])
         typer.echo(f"{row.network:30} {deviations} " + " ".join(_or_dash(value, "8.0f") for value in row[5:]))

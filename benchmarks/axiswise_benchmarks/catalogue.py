@@ -1,7 +1,9 @@
 """How far members of any architecture are from a plain loop, and how much faster, for the catalogue of networks."""
 
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import torch
@@ -19,9 +21,15 @@ from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.shapes import Tensor
 from axiswise_benchmarks.networks import NETWORKS, Network
-from axiswise_benchmarks.throughput import Task, bandwidth, cohort_rate, eager_rate, products, work
+from axiswise_benchmarks.throughput import Task, bandwidth, eager_rate, prepared_cohort, products, work
 
 aten = torch.ops.aten
+ON_GPU: dict[str, tuple[torch.dtype, Precision]] = {
+    "double": (torch.float64, "fp32"),
+    "single": (torch.float32, "fp32"),
+    "narrow": (torch.float32, "bf16"),
+}
+PREPARED_WITHIN = 900.0  # seconds, after which a process that others wait for is taken to be lost
 SHARE = 0.01  # of their length, by which the first step moves the weights
 
 
@@ -41,7 +49,7 @@ class Row(NamedTuple):
     """
 
     network: str
-    cpu: float
+    cpu: float | None = None
     double: float | None = None
     single: float | None = None
     narrow: float | None = None
@@ -51,29 +59,64 @@ class Row(NamedTuple):
     floor: float | None = None
 
 
-def rows(device: torch.device, *, members: int = 32, only: Sequence[str] = ()) -> Iterator[Row]:
-    """Measures the networks of the catalogue, or those named, one after another."""
-    speeds = (bandwidth(device), products(device)) if device.type == "cuda" else None
-    for network in NETWORKS:
-        if only and network.name not in only:
-            continue
-        row = Row(network.name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
-        if speeds is not None:
-            row = row._replace(
-                double=deviation(network, device, torch.float64, "fp32"),
-                single=deviation(network, device, torch.float32, "fp32"),
-                narrow=deviation(network, device, torch.float32, "bf16"),
-                **rates(network, device, speeds, members),
-            )
-        yield row
+def rows(device: torch.device, *, members: int = 32, only: Sequence[str] = (), processes: int = 1) -> Iterator[Row]:
+    """Measures the networks of the catalogue, or those named, one after another.
+
+    On a GPU so many processes prepare a network each, which takes a minute of one core, most of it in compilers. Once
+    all have done so they are timed one by one: nothing else is on the GPU.
+    """
+    networks = [network for network in NETWORKS if not only or network.name in only]
+    if device.type != "cuda":
+        for network in networks:
+            yield Row(network.name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
+        return
+    speeds, context = (bandwidth(device), products(device)), get_context("spawn")
+    for together in (networks[start : start + processes] for start in range(0, len(networks), processes)):
+        ready, turn, found = context.Barrier(len(together)), context.Lock(), context.SimpleQueue()
+        started = [
+            context.Process(target=_measured, args=(network.name, device, speeds, members, ready, turn, found))
+            for network in together
+        ]
+        for process in started:
+            process.start()
+        for process in started:
+            process.join()
+        measured = {row.network: row for row in (found.get() for _ in iter(found.empty, True))}
+        yield from (measured.get(network.name, Row(network.name)) for network in together)
 
 
-def rates(network: Network, device: torch.device, speeds: tuple[float, float], members: int) -> dict[str, float]:
-    """Model-steps a second of a network, eagerly and as a cohort, at batch 64, and what they could be at best."""
+def _measured(
+    name: str, device: torch.device, speeds: tuple[float, float], members: int, ready: Any, turn: Any, found: Any
+) -> None:
+    """One network, in a process of its own. What fails is a gap in the row, and said on standard error."""
+    torch.set_num_threads(1)
+    network, row, timed = next(each for each in NETWORKS if each.name == name), Row(name), dict
+    try:
+        row = Row(name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
+        for field, (dtype, precision) in ON_GPU.items():
+            row = row._replace(**{field: deviation(network, device, dtype, precision)})
+        timed = prepared_rates(network, device, speeds, members)
+    except Exception:
+        traceback.print_exc()
+    ready.wait(PREPARED_WITHIN)
+    with turn:
+        row = row._replace(**timed())
+    found.put(row)
+
+
+def prepared_rates(
+    network: Network, device: torch.device, speeds: tuple[float, float], members: int
+) -> Callable[[], dict[str, float]]:
+    """Prepares to time a network at batch 64; what it returns gives model-steps a second, and what they could be."""
     task = Task(network.name, Member(network.vae(), BetaVAE(), steps=1 << 30, batch=64), observations(network, device))
-    needed, eager, cohort = work(task), eager_rate(task), cohort_rate(task, members, "bf16")
-    fastest = 1.0 / max(needed.bytes / speeds[0], needed.flops / speeds[1])
-    return {"eager": eager, "cohort": cohort, "ratio": cohort / eager, "floor": fastest / eager}
+    needed, cohort_rate = work(task), prepared_cohort(task, members, "bf16")
+
+    def rates() -> dict[str, float]:
+        eager, cohort = eager_rate(task), cohort_rate()
+        fastest = 1.0 / max(needed.bytes / speeds[0], needed.flops / speeds[1])
+        return {"eager": eager, "cohort": cohort, "ratio": cohort / eager, "floor": fastest / eager}
+
+    return rates
 
 
 def observations(network: Network, device: torch.device, count: int = 256) -> FactorDataset:

@@ -130,10 +130,15 @@ def eager_rate(task: Task) -> float:
 
 def cohort_rate(task: Task, members: int, precision: Precision | None) -> float:
     """Model-steps a second of a cohort, draws and batches included."""
+    return prepared_cohort(task, members, precision)()
+
+
+def prepared_cohort(task: Task, members: int, precision: Precision | None) -> Callable[[], float]:
+    """Compiles a cohort's step and takes ten; what it returns times more of them."""
     cohort = Cohort(tuple(replace(task.member, seed=seed) for seed in range(members)), 1, precision)
     run_steps = cohort_loop(cohort, task.dataset, torch.float32)._runner()
     run_steps(range(10), [])
-    return _rate(lambda: run_steps(range(LONGEST_BLOCK), [0]), LONGEST_BLOCK) * members
+    return lambda: _rate(lambda: run_steps(range(LONGEST_BLOCK), [0]), LONGEST_BLOCK) * members
 
 
 def bandwidth(device: torch.device) -> float:

@@ -208,6 +208,15 @@ def test_everything_but_products_and_activations_is_computed_in_float32():
     assert {result.dtype for result in results} == {torch.float32}
 
 
+@pytest.mark.parametrize("layer", [nn.Upsample(scale_factor=2), nn.UpsamplingBilinear2d(scale_factor=2)], ids=str)
+def test_enlarged_images_keep_the_type_of_products(layer):
+    x = torch.rand(2, 3, 4, 5).bfloat16()
+    with Accelerated("bf16"):
+        found = layer(x)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), layer(x.float()), rtol=0.01, atol=0)  # rounded once for each direction
+
+
 def test_bfloat16_products_leave_weights_and_gradients_in_float32():
     members = grid(model=models.conv64(latents=2), objective=objectives.BetaVAE(), batch=4, steps=3, seed=range(2))
     narrow, history = trained(members, images(), "bf16", torch.float32)

@@ -28,6 +28,7 @@ _NARROW = {
     *(torch.relu, torch.nn.functional.relu, torch.nn.functional.leaky_relu, torch.tanh, torch.Tensor.tanh),
     *(torch.Tensor.relu, torch.Tensor.reshape, torch.Tensor.view, torch.Tensor.flatten, torch.flatten),
     *(torch.Tensor.unsqueeze, torch.Tensor.squeeze, torch.Tensor.permute, torch.reshape),
+    torch.nn.functional.interpolate,  # copies of pixels, or products with the weights of their neighbours
 }
 
 

@@ -89,7 +89,7 @@ def _by_axes(x: Tensor, *maps: Callable[[Tensor], Tensor]) -> Tensor:
     """A linear map of rows and one of columns as products: PyTorch adds up its gradient in any order on CUDA."""
     kind = {"dtype": torch.promote_types(x.dtype, torch.float32), "device": x.device}
     sides = zip(maps, x.shape[-2:], strict=True)
-    rows, columns = (one(torch.eye(side, **kind)[:, None])[:, 0] for one, side in sides)
+    rows, columns = (one(torch.eye(side, **kind)[:, None])[:, 0].to(x.dtype) for one, side in sides)
     return (x.transpose(-1, -2) @ rows).transpose(-1, -2) @ columns
 
 
@@ -165,7 +165,10 @@ def _place(x: Tensor) -> int:
 
     On CUDA a recurrent layer asks, to put its weights side by side; those that share a place it leaves where they are.
     """
-    return 0 if torch._C._functorch.is_functorch_wrapped_tensor(x) else x.data_ptr()
+    try:
+        return x.data_ptr()
+    except RuntimeError:
+        return 0
 
 
 _tanh_cell, _relu_cell = partial(_rnn_cell, torch.tanh), partial(_rnn_cell, torch.relu)

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from axiswise.data import FactorDataset, arrays
+from axiswise.errors import AxiswiseError
 from axiswise.models import Networks
 from axiswise.numerics import repeatable, uniform
 from axiswise.objectives import Batch, BetaVAE
@@ -65,6 +66,9 @@ def rows(device: torch.device, *, members: int = 32, only: Sequence[str] = (), p
     On a GPU so many processes prepare a network each, which takes a minute of one core, most of it in compilers. Once
     all have done so they are timed one by one: nothing else is on the GPU.
     """
+    names = [network.name for network in NETWORKS]
+    if unknown := [name for name in only if name not in names]:
+        raise AxiswiseError(f"Expected networks of the catalogue ({', '.join(names)}). Got {', '.join(unknown)}.")
     networks = [network for network in NETWORKS if not only or network.name in only]
     if device.type != "cuda":
         for network in networks:

@@ -18,7 +18,9 @@ from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population.program import Precision
 from axiswise.population.train import fast_precision
 from axiswise.studies.objectives import POSTERIORS, catalogue
+from axiswise_benchmarks.networks import NETWORKS
 
+NAMED = {network.name: network for network in NETWORKS}
 OBJECTIVES = {
     "β-VAE": objectives.BetaVAE(4.0),
     "FactorVAE": objectives.FactorVAE(10.0),
@@ -199,6 +201,32 @@ def test_transposed_convolutions_run_by_the_operator(kernel, stride, padding, ou
     assert [node.target for node in graph.graph.nodes].count(own.up.default) == 1
 
 
+@pytest.mark.parametrize(
+    ("layer", "side"),
+    [
+        (nn.Conv2d(3, 4, 5), 5),
+        (nn.Conv2d(3, 4, 4, 2, 1), 3),
+        (nn.Conv2d(3, 4, (4, 5), 2, 1, bias=False), 3),
+        (nn.ConvTranspose2d(3, 4, 5), 1),
+        (nn.ConvTranspose2d(3, 4, (2, 3), 2, bias=False), 1),
+    ],
+    ids=str,
+)
+def test_images_that_are_seen_at_once_go_through_a_dense_layer(layer, side):
+    """Values and gradients are those of the convolution, and no kernel of convolutions is called."""
+    layer, x = layer.double(), torch.randn(2, 3, side, side, dtype=torch.float64, requires_grad=True)
+    expected = layer(x)
+    with Accelerated("fp32"):
+        found, graph = layer(x), make_fx(layer)(x)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    wanted = [x, *layer.parameters()]
+    slopes = (torch.autograd.grad(each.sin().sum(), wanted) for each in (found, expected))
+    for one, other in zip(*slopes, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    targets = {node.target for node in graph.graph.nodes}
+    assert not targets & {own.down.default, own.up.default, aten.convolution.default}
+
+
 def test_everything_but_products_and_activations_is_computed_in_float32():
     layer, x = nn.Linear(4, 4), torch.randn(8, 4)
     with Accelerated("bf16"):
@@ -248,9 +276,12 @@ def test_an_unknown_precision_is_named():
         ([models.conv64(latents=2)], torch.float64, "fp32"),
         ([models.linear(3, 2)], torch.float32, "fp32"),
         ([models.conv64(latents=2), models.mlp(3, 2)], torch.float32, "fp32"),
+        ([NAMED["batch norm"].vae()], torch.float32, "bf16"),
+        ([NAMED["residual group norm"].vae()], torch.float32, "fp32"),
+        ([NAMED["attention on maps"].vae()], torch.float32, "fp32"),
     ],
 )
-def test_bfloat16_is_the_default_where_every_member_convolves(described, dtype, expected, monkeypatch):
+def test_bfloat16_is_the_default_where_it_was_measured(described, dtype, expected, monkeypatch):
     module = sys.modules[fast_precision.__module__]  # its name is also that of the function
     monkeypatch.setattr(module, "find_spec", lambda name: name)  # as if Triton were here
     members = grid(model=described, objective=objectives.BetaVAE(), batch=4, steps=1, seed=range(2))

@@ -327,7 +327,9 @@ def _learned_change(built: Bilevel, scales: Ranges, finished: Finished, argument
             f"Learning the change diverged within {built.learning.steps} steps: its weights are no longer finite. Got "
             f"{built.learning.optimizer}. Lower the learning rate."
         )
-    tensors = {name: weight[0].detach().float().clone() for name, weight in own.items()} | scales._asdict()
+    tensors = {
+        name: weight[0].detach().float().clone(memory_format=torch.contiguous_format) for name, weight in own.items()
+    } | scales._asdict()
     change = Change("learned", float(built.learning.epsilon), built.pattern, tensors, arguments)
     return Learned(change, finished.history, finished.seconds)
 

@@ -51,6 +51,17 @@ torch.library.define(
 )
 
 
+def as_kernels_order(columns: Float[Tensor, "p w"], shape: Sequence[int]) -> Float[Tensor, "p o c k l"]:
+    """Columns of a matrix as weights of that shape, which lie as the kernels read them: ``(p, k, l, c, o)``.
+
+    Example:
+        >>> as_kernels_order(torch.arange(6.0)[None], (3, 2, 1, 1)).flatten(1)
+        tensor([[0., 3., 1., 4., 2., 5.]])
+    """
+    o, c, k, l = shape  # noqa: E741 (the letter of the formula)
+    return columns.view(len(columns), k, l, c, o).permute(0, 4, 3, 1, 2)
+
+
 def _strided(image: Tensor, channels: int, height: int, width: int) -> Tensor:
     """Uninitialised images, as many as those given, with channels last in memory."""
     return image.new_empty(*image.shape[:2], height, width, channels).permute(0, 1, 4, 2, 3)

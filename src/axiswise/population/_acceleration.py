@@ -8,7 +8,6 @@ against the plain path: PyTorch's own convolutions, called step by step.
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -74,8 +73,46 @@ def _convolve(
     square = _square(stride, padding)
     if square is None or _square(dilation, 0) != (1, 0) or groups != 1 or x.ndim != 4:
         return torch.conv2d(x, weight.to(x.dtype), _as(bias, x), stride, padding, dilation, groups)
+    if (seen := _seen_at_once(x, weight, *square)) is not None:
+        return _plus_bias((x.permute(0, 2, 3, 1).flatten(1) @ seen.to(x.dtype))[..., None, None], bias)
     stacked = (x.unsqueeze(0), weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0))
     return convolution.down(*stacked, stride=square[0], padding=square[1]).squeeze(0)
+
+
+def _seen_at_once(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor | None:
+    """The weights of a convolution that sees each image once and whole, as a matrix ``(h w c, o)``.
+
+    It is a dense layer, which a kernel of convolutions would compute on a few of a GPU's processors.
+    """
+    sides = list(zip(x.shape[-2:], weight.shape[-2:], strict=True))
+    if any(kernel < side + padding or (side + 2 * padding - kernel) // stride for side, kernel in sides):
+        return None
+    height, width = (slice(padding, padding + side) for side, _ in sides)
+    return weight[:, :, height, width].permute(2, 3, 1, 0).flatten(0, 2)
+
+
+def _transposed(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """`conv_transpose2d` for one member, by the stacked operator where it applies; of single pixels, a dense layer."""
+    how = (stride, padding, output_padding, groups, dilation)
+    if x.ndim != 4 or tuple(x.shape[-2:]) != (1, 1) or groups != 1 or _square(dilation, padding) != (1, 0):
+        return convolution.transposed(x, weight, bias, *how, cast=True)
+    if _square(1, output_padding) != (1, 0):
+        return convolution.transposed(x, weight, bias, *how, cast=True)
+    product = x.flatten(1) @ weight.permute(0, 2, 3, 1).flatten(1).to(x.dtype)
+    return _plus_bias(product.unflatten(1, (*weight.shape[-2:], weight.shape[1])).permute(0, 3, 1, 2), bias)
+
+
+def _plus_bias(images: Tensor, bias: Tensor | None) -> Tensor:
+    return images if bias is None else images + bias.to(images.dtype)[:, None, None]
 
 
 def _dense(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -84,7 +121,7 @@ def _dense(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 _PRODUCTS: dict[Callable[..., Any], Callable[..., Tensor]] = {
     torch.conv2d: _convolve,
-    torch.conv_transpose2d: partial(convolution.transposed, cast=True),
+    torch.conv_transpose2d: _transposed,
     torch.nn.functional.linear: _dense,
 }
 

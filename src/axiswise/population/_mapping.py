@@ -90,7 +90,8 @@ def _by_axes(x: Tensor, *maps: Callable[[Tensor], Tensor]) -> Tensor:
     kind = {"dtype": torch.promote_types(x.dtype, torch.float32), "device": x.device}
     sides = zip(maps, x.shape[-2:], strict=True)
     rows, columns = (one(torch.eye(side, **kind)[:, None])[:, 0].to(x.dtype) for one, side in sides)
-    return (x.transpose(-1, -2) @ rows).transpose(-1, -2) @ columns
+    with torch._C.DisableTorchFunction():  # the fast path would widen them
+        return (x.transpose(-1, -2) @ rows).transpose(-1, -2) @ columns
 
 
 def _weight_norm(direction: Tensor, length: Tensor, dim: int = 0) -> Tensor:

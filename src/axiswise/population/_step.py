@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree as pytree
 
 from axiswise.errors import AxiswiseError
+from axiswise.numerics import _convolution as convolution
 from axiswise.optimizers import Optimizer
 from axiswise.population._acceleration import Accelerated, cast_once, compiled, fused
 from axiswise.population._mapping import REFUSED
@@ -49,10 +50,13 @@ def initial_state(program: Program, weights: Mapping[str, Tensor], buffers: Mapp
     """
     for name, group in program.groups.items():
         _check_group(name, group, weights)
-    matrices = {
-        name: torch.cat([weights[key].detach().reshape(len(group.optimizers), -1) for key in group.shapes], 1)
-        for name, group in program.groups.items()
-    }
+    matrices: dict[str, Tensor] = {}
+    for name, group in program.groups.items():
+        like = weights[next(iter(group.shapes))]
+        matrices[name] = like.new_empty(len(group.optimizers), sum(shape.numel() for shape in group.shapes.values()))
+    for views in named_weights(program, matrices).values():
+        for key, view in views.items():
+            view.copy_(weights[key].detach())
     moments = {name: program.groups[name].optimizers[0].start(matrix) for name, matrix in matrices.items()}
     return State(matrices, {name: buffer.clone() for name, buffer in buffers.items()}, moments)
 
@@ -79,14 +83,21 @@ def _kind(optimizer: Optimizer) -> dict[str, Any]:
 
 
 def named_weights(program: Program, weights: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """The parameters of each group by name, ``(p, *shape)``, as views of the group's matrix."""
+    """The parameters of each group by name, ``(p, *shape)``, as views of the group's matrix.
+
+    On the fast path weights of convolutions lie in the order in which its kernels read them and write their gradients,
+    ``(p, k, l, c, o)``: nothing is transposed on the way. No optimizer minds the order.
+    """
     named: dict[str, dict[str, Tensor]] = {}
     for name, group in program.groups.items():
         matrix, start = weights[name], 0
         views = named.setdefault(name, {})
         for key, shape in group.shapes.items():
             stop = start + shape.numel()
-            views[key] = matrix[:, start:stop].view(len(matrix), *shape)
+            if program.precision is not None and len(shape) == 4:
+                views[key] = convolution.as_kernels_order(matrix[:, start:stop], shape)
+            else:
+                views[key] = matrix[:, start:stop].view(len(matrix), *shape)
             start = stop
     return named
 

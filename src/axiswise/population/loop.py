@@ -220,8 +220,8 @@ class Loop:
 
     def _named(self) -> dict[str, Tensor]:
         """The tensors of the state by the names they are stored under."""
-        state = self._state
-        named = {f"weights/{group}": weights for group, weights in state.weights.items()}
+        state, order = self._state, "" if self.program.precision is None else " in the kernels' order"
+        named = {f"weights/{group}{order}": weights for group, weights in state.weights.items()}
         named |= {f"buffers/{name}": buffer for name, buffer in state.buffers.items()}
         for group, moments in state.moments.items():
             named |= {f"moments/{group}/{name}": moment for name, moment in moments.items()}

@@ -119,8 +119,8 @@ def _up_kernel(
             inside = (i >= 0) & (i < I) & (j >= 0) & (j < J) & (n < samples)[:, None] & tap[None, :]
             offset = base[:, None] + (channel * y_channel - ti * y_row - tj * y_column)[None, :]
         a = tl.load(y + offset, mask=inside, other=0.0)
-        place = ((ki * KW + kj) * O + channel) * C
-        b = tl.load(weight + place[:, None] + out[None, :], mask=tap[:, None] & (out < C)[None, :], other=0.0)
+        place = (ki * KW + kj) * (C * O) + channel
+        b = tl.load(weight + place[:, None] + (out * O)[None, :], mask=tap[:, None] & (out < C)[None, :], other=0.0)
         total = tl.dot(a, b, total, input_precision="ieee")
     h, w = qi * S + a_phase, qj * S + b_phase
     kept = ((n < samples) & (h < H) & (w < W))[:, None] & (out < C)[None, :]
@@ -198,6 +198,13 @@ def _laid_out(weight: Tensor, like: Tensor) -> Tensor:
     return torch.empty(weight.shape, dtype=like.dtype, device=like.device).copy_(weight)
 
 
+def _channels_last(image: Tensor) -> Tensor:
+    """Images whose channels lie side by side, as the kernels read them; of few channels, however they lie."""
+    if image.stride(2) == 1 or image.shape[2] < 8:
+        return image
+    return image.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3)
+
+
 def _like_output(gate: Tensor | None) -> Tensor | None:
     """A gate with channels last in memory, as the result it is applied to."""
     return None if gate is None else gate.permute(0, 1, 3, 4, 2).contiguous()
@@ -205,7 +212,6 @@ def _like_output(gate: Tensor | None) -> Tensor | None:
 
 # Tiles were chosen by measurement on an H200 for layers of the networks in `benchmarks` (`benchmarks/tiles.py`). They
 # depend on one member's sizes alone, and are never tuned at run time: a resumed run must add in the same order.
-WIDE = Blocks(128, 128, 64, warps=8)  # for results of many channels
 
 
 def gather_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
@@ -213,7 +219,9 @@ def gather_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
     if not narrow:
         return Blocks(64, _tile(channels, 16, 64), _tile(depth, 16, 32), stages=2)
     if channels >= 128:
-        return WIDE
+        return Blocks(64, 128, 64, stages=4)
+    if channels > 32 and depth > 64:
+        return Blocks(128, 64, 64)
     # A depth of one tile needs no loop; of more, smaller ones overlap better with their loads.
     deep = _tile(depth, 16, 64 if depth <= 64 else 32)
     return Blocks(256 if depth <= 16 else 128, _tile(channels, 16, 64), deep, stages=4)
@@ -223,13 +231,15 @@ def scatter_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
     """Tiles of `up`."""
     if not narrow:
         return Blocks(64, _tile(channels, 16, 64), _tile(depth, 16, 32), stages=2)
-    return WIDE if channels >= 128 else Blocks(128, _tile(channels, 16, 64), _tile(depth, 16, 32))
+    return Blocks(128, _tile(channels, 16, 64), _tile(depth, 16, 64 if channels > 32 else 32), stages=4)
 
 
 def weight_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
     """Tiles of `weights`, by the channels of the small image and the weights of each."""
     if not narrow:
         return Blocks(32, _tile(channels, 16, 64), _tile(depth, 16, 64), stages=2)
+    if channels >= 128:
+        return Blocks(64, 128, _tile(depth, 16, 128), warps=8)
     deepest = 256 if channels > 32 and depth >= 1024 else 128
     return Blocks(128 if channels <= 32 else 64, _tile(channels, 16, 64), _tile(depth, 16, deepest))
 
@@ -263,7 +273,7 @@ def _gathered(
 ) -> Tensor:
     """`down` to any size, with weights that lie as the kernel reads them, ``(p, k, l, c, o)``."""
     p, n, c, h, w = x.shape
-    _, kh, kw, _, o = weight.shape
+    x, (_, kh, kw, _, o) = _channels_last(x), weight.shape
     rows, depth, gate = n * i * j, kh * kw * c, _like_output(gate)
     y = _empty(x, p, n, o, i, j)
     blocks = gather_blocks(o, depth, narrow=x.element_size() <= 2)
@@ -293,7 +303,8 @@ def up(
     doubled = (height, width) == (stride * i, stride * j) and kh == kw > padding
     if doubled and stride * stride * c <= 16 and gate is None:
         return _shuffled(y, weight, bias, stride, padding, relu)
-    x, gate, weight = _empty(y, p, n, c, height, width), _like_output(gate), _laid_out(weight.permute(0, 3, 4, 1, 2), y)
+    y = _channels_last(y)
+    x, gate, weight = _empty(y, p, n, c, height, width), _like_output(gate), _laid_out(weight.permute(0, 3, 4, 2, 1), y)
     qh, qw = triton.cdiv(height, stride), triton.cdiv(width, stride)
     depth = triton.cdiv(kh, stride) * triton.cdiv(kw, stride) * o
     blocks = scatter_blocks(c, depth, narrow=y.element_size() <= 2)
@@ -333,6 +344,7 @@ def weights(
     """Sums over samples and pixels, in slices that are added up in a fixed order."""
     p, n, c, h, w = x.shape
     o, i, j = y.shape[2:]
+    x, y = _channels_last(x), _channels_last(y)
     rows, depth = n * i * j, kh * kw * c
     blocks = weight_blocks(o, depth, narrow=x.element_size() <= 2)
     tiles = triton.cdiv(depth, blocks.depth) * triton.cdiv(o, blocks.columns)

@@ -97,6 +97,22 @@ def count_weights(modules: Iterable[nn.Module]) -> int:
     return sum(parameter.numel() for module in modules for parameter in module.parameters())
 
 
+IN_FLOAT32 = (  # layers of networks that products in bfloat16 changed, or that were not measured
+    *(nn.GroupNorm, nn.LayerNorm, nn.RMSNorm, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
+    *(nn.MultiheadAttention, nn.RNNBase, nn.RNNCellBase),
+)
+
+
+def takes_bfloat16(modules: Iterable[nn.Module]) -> bool:
+    """Whether products in bfloat16 are the default for these modules: what was measured, and did not change.
+
+    That is convolutions, with batch norm or without (``benchmarks/precision.py``).
+    """
+    modules = list(modules)
+    layers = (layer for module in modules for layer in module.modules())
+    return convolves(modules) and not any(isinstance(layer, IN_FLOAT32) for layer in layers)
+
+
 def convolves(modules: Iterable[nn.Module]) -> bool:
     """Whether any of the modules has a convolution."""
     return any(isinstance(layer, nn.Conv2d | nn.ConvTranspose2d) for module in modules for layer in module.modules())

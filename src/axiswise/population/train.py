@@ -21,7 +21,7 @@ from axiswise.errors import AxiswiseError, TrainingIncomplete
 from axiswise.objectives.objective import needs_of
 from axiswise.population._catalogue import MissingParts, check_storable, own_parts
 from axiswise.population._code import Code, code_of, code_of_dataset
-from axiswise.population._cohort import Cohort, cohorts, convolves, structure
+from axiswise.population._cohort import Cohort, cohorts, structure, takes_bfloat16
 from axiswise.population._cohort_training import CohortTraining, Ended
 from axiswise.population._cost import step_weights
 from axiswise.population._device import choose_device, device_named
@@ -125,8 +125,8 @@ def train(
             where the dataset is, else on the device that is named.
         dtype: Floating-point type of weights and computation.
         precision: On CUDA, the type of products: "fp32" is the type of the weights, "bf16" bfloat16 with sums, weights
-            and everything else in float32. None is "bf16" where every member convolves, which changed no result
-            beyond the noise of seeds (``results/precision``), and "fp32" elsewhere.
+            and everything else in float32. None is "bf16" where every member convolves and has no norm but batch
+            norm, which changed no result beyond the noise of seeds (``results/precision``), and "fp32" elsewhere.
         progress: Shows on standard error how far training is: a bar on a terminal and in notebooks, elsewhere a line
             every ten seconds. False shows nothing; an object of your own receives it, in steps times members, where a
             step that costs k times as much as the cheapest counts k times.
@@ -434,7 +434,7 @@ def fast_precision(
     if dtype != torch.float32 or not members:
         return "fp32"
     kinds = {address(structure(member)): member for member in members}.values()
-    every = all(convolves(member.objective.networks(member.model).model.values()) for member in kinds)
+    every = all(takes_bfloat16(member.objective.networks(member.model).model.values()) for member in kinds)
     return "bf16" if every else "fp32"
 
 
@@ -567,7 +567,8 @@ def trained_members(
             {name: stack if name == "step" else stack[:, row] for name, stack in terms.items()}
             for terms in (finished.history, validation or {})
         )
-        weights = {name: stack[row].clone() for name, stack in finished.weights.items()}
+        contiguous = torch.contiguous_format
+        weights = {name: stack[row].clone(memory_format=contiguous) for name, stack in finished.weights.items()}
         buffers = {name: stack[row].clone() for name, stack in finished.buffers.items()}
         status = _status(history, weights, finished.steps, member.steps)
         made = {**about, "code": dict(code[member.address])}

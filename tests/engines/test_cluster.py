@@ -164,7 +164,7 @@ def test_on_a_shared_disk_nodes_write_what_the_driver_would(studies, tmp_path, o
     assert rows(out) == rows(whole)
     status = json.loads((out / "cluster.json").read_text())
     assert (status["received"], status["again"]) == (4, 0)
-    assert status["unpacked"] < 20_000  # rows alone
+    assert 0 < status["unpacked"] < 20_000  # rows alone
 
     # A process dies when it has written its first state, before it says so.
     cluster = on_cluster(

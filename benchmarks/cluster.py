@@ -53,7 +53,7 @@ class StandIn(Cluster):
         """One node of eight cores."""
         return Nodes((Node("here", 8, 0),))
 
-    def start(self, threads, device, *arguments):
+    def start(self, threads, device, avoided, *arguments):
         """The one report of a task."""
         here, task = Path(), arguments[1]
         names = [member_file(here, address).as_posix() for address in task.members] if task.cohort else []

@@ -109,6 +109,10 @@ def test_the_command_line_is_frozen():
         (["run", "quickstart", "--workers", "0"], "--workers must be at least 1. Got 0."),
         (["run", "quickstart", "--engine", "rai"], "--engine must be local or ray. Got 'rai'."),
         (["run", "quickstart", "--address", "auto"], "--address is that of a Ray cluster. Got 'auto' without --engine"),
+        (
+            ["run", "quickstart", "--shared-disk"],
+            "--shared-disk is that of a Ray cluster. Got it without",
+        ),
         (["run", "quickstart", "--engine", "ray", "--workers", "2"], "--workers are those of --engine local. Got 2"),
         (["verify", "sika"], "Expected ids of claims, or of papers (sikka.terms, "),
         (["verify", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),

@@ -7,6 +7,7 @@ import builtins
 import errno
 import json
 import os
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,8 +30,10 @@ class OneProcess(Cluster):
 
     lost = (Lost, StopIteration)
 
+    names = ("here",)
+
     def __init__(self, dies=lambda task, attempt, number: False):
-        self._dies, self.started, self.parcels, self.streams = dies, [], [], []
+        self._dies, self.started, self.parcels, self.streams, self.avoided = dies, [], [], [], []
 
     def share(self, value):
         return value
@@ -39,10 +42,11 @@ class OneProcess(Cluster):
         return True
 
     def nodes(self):
-        return Nodes((Node("here", 2, 0),))
+        return Nodes(tuple(Node(name, 2, 0) for name in self.names))
 
-    def start(self, threads, device, *arguments):
+    def start(self, threads, device, avoided, *arguments):
         task = arguments[1]
+        self.avoided.append(avoided)
         attempt = sum(other == task for other in self.started)
         self.started.append(task)
         self.parcels += arguments[3:]
@@ -153,28 +157,33 @@ def test_a_full_disk_ends_the_study_in_one_line_and_it_goes_on_when_there_is_roo
 
 @pytest.mark.usefixtures("as_installed")
 def test_on_a_shared_disk_nodes_write_what_the_driver_would(studies, tmp_path, on_cluster):
-    whole, out = tmp_path / "whole", tmp_path / "out"
+    whole, out, broken = tmp_path / "whole", tmp_path / "out", tmp_path / "broken"
     run_study(studies.brief, "default", whole, workers=1)
+    on_cluster(studies.brief, out, shared_disk=True)
+    assert weights(out) == weights(whole)
+    assert rows(out) == rows(whole)
+    status = json.loads((out / "cluster.json").read_text())
+    assert (status["received"], status["again"]) == (4, 0)
+    assert 0 < status["unpacked"] < 20_000  # rows alone
+
+    # A process dies when it has written its first state, before it says so.
     cluster = on_cluster(
-        studies.brief, out, lambda task, attempt, number: attempt < 1 and number == 2, shared_disk=True
+        studies.brief, broken, lambda task, attempt, number: attempt < 1 and number == 1, shared_disk=True
     )
     assert any(
         name.startswith("cohorts/") and contents is None
         for parcel in cluster.parcels
         for name, contents in parcel.items()
     )
-    assert weights(out) == weights(whole)
-    assert rows(out) == rows(whole)
-    status = json.loads((out / "cluster.json").read_text())
-    assert (status["received"], status["again"]) == (4, 0)
-    assert status["unpacked"] < 20_000  # rows alone
+    assert weights(broken) == weights(whole)
+    assert rows(broken) == rows(whole)
 
 
 def test_a_node_that_does_not_see_the_shared_disk_says_so(studies, tmp_path, on_cluster, monkeypatch):
     start = OneProcess.start
 
-    def elsewhere(self, threads, device, job, task, *rest):
-        return start(self, threads, device, job, task._replace(place="/nowhere"), *rest)
+    def elsewhere(self, threads, device, avoided, job, task, *rest):
+        return start(self, threads, device, avoided, job, task._replace(place="/nowhere"), *rest)
 
     monkeypatch.setattr(OneProcess, "start", elsewhere)
     with pytest.raises(
@@ -190,6 +199,21 @@ def test_what_a_node_has_written_and_the_driver_never_sees_ends_the_study(studie
     with pytest.raises(
         AxiswiseError, match=r"safetensors, which cannot be seen here after 0 seconds. Is the disk shar"
     ):
+        on_cluster(studies.brief, tmp_path / "out", shared_disk=True)
+
+
+def test_a_folder_of_the_same_name_with_the_same_members_is_another(studies, tmp_path, on_cluster, monkeypatch):
+    copy, start = tmp_path / "copy", OneProcess.start
+    run_study(studies.brief, "default", copy, workers=1)
+
+    def elsewhere(self, threads, device, avoided, job, task, *rest):
+        there = copy / Path(task.place).relative_to(tmp_path / "out")
+        shutil.copy(Path(task.place) / "run.json", there / "run.json")
+        return start(self, threads, device, avoided, job, task._replace(place=str(there)), *rest)
+
+    monkeypatch.setattr(OneProcess, "start", elsewhere)
+    monkeypatch.setattr(_cluster, "DISK_SECONDS", 0.0)
+    with pytest.raises(AxiswiseError, match=r"out/brief/1.5/members/.* cannot be seen here after 0 seconds"):
         on_cluster(studies.brief, tmp_path / "out", shared_disk=True)
 
 
@@ -215,6 +239,76 @@ def test_a_head_that_no_longer_answers_ends_the_study_in_one_line(studies, tmp_p
     monkeypatch.setattr(_cluster, "HEAD_SECONDS", 0.0)
     with pytest.raises(AxiswiseError, match=r"The head of the cluster has not answered for 0 seconds. Start the clust"):
         on_cluster(studies.brief, tmp_path / "out")
+
+
+def test_what_failed_on_a_node_is_tried_again_on_another(studies, tmp_path, on_cluster, monkeypatch):
+    dataset, made, lines = _node._dataset, [], []
+
+    def first_without(*run):
+        made.append(run)
+        return studies.absent() if len(made) == 1 else dataset(*run)
+
+    first_without.cache_clear = dataset.cache_clear
+    monkeypatch.setattr(_node, "_dataset", first_without)
+    monkeypatch.setattr(OneProcess, "names", ("here", "there"))
+    cluster = on_cluster(studies.brief, tmp_path / "out", log=lines.append)
+    assert cluster.avoided[:2] == [None, None]
+    assert sorted(cluster.avoided, key=str) == [*[None] * 4, "here"]  # two trainings, two measurements, one again
+    assert "brief/1.5: On node here: no such file anywhere It is tried again." in lines
+    assert len(rows(tmp_path / "out")) == 4
+
+
+def test_what_waits_for_another_node_returns_to_the_first_when_the_others_are_gone(
+    studies, tmp_path, on_cluster, monkeypatch
+):
+    failing, avoiding, cancelled = [True], [], []
+    dataset, start = _node._dataset, OneProcess.start
+
+    def once_without(*run):
+        return studies.absent() if failing and failing.pop() else dataset(*run)
+
+    def begin(self, threads, device, avoided, *arguments):
+        stream = start(self, threads, device, avoided, *arguments)
+        if avoided:
+            monkeypatch.setattr(OneProcess, "names", ("here",))
+            avoiding.append(stream)
+        return stream
+
+    def cancel(self, stream):
+        cancelled.append(avoiding.pop())
+
+    def ready(self, streams):
+        return [stream for stream in streams if stream not in avoiding][:1]
+
+    def report(self, stream):
+        if stream in cancelled:
+            raise Lost("This task was cancelled.")
+        return next(stream)
+
+    once_without.cache_clear = dataset.cache_clear
+    monkeypatch.setattr(_node, "_dataset", once_without)
+    monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
+    for name, method in (("start", begin), ("cancel", cancel), ("ready", ready), ("report", report)):
+        monkeypatch.setattr(OneProcess, name, method, raising=False)
+    monkeypatch.setattr(OneProcess, "names", ("here", "there"))
+    on_cluster(studies.brief, tmp_path / "out")
+    assert len(cancelled) == 1
+    assert len(rows(tmp_path / "out")) == 4
+
+
+def test_a_cluster_without_the_device_is_told_while_tasks_wait(studies, tmp_path, on_cluster, monkeypatch):
+    lines, looks = [], []
+
+    def ready(self, streams):
+        looks.append(len(streams))
+        if len(looks) > 2:
+            raise AxiswiseError("enough")
+        return []
+
+    monkeypatch.setattr(OneProcess, "ready", ready)
+    with pytest.raises(AxiswiseError, match="enough"):
+        on_cluster(studies.brief, tmp_path / "out", device="cuda", log=lines.append)
+    assert "no node can train on cuda now: tasks wait for one that joins" in lines
 
 
 @pytest.mark.parametrize(
@@ -294,15 +388,16 @@ def test_tasks_have_the_cores_of_the_plan_or_a_gpu():
             return self
 
         def options(self, **options):
-            asked.append({name: options.get(name) for name in ("num_cpus", "num_gpus", "max_retries")})
+            names = ("num_cpus", "num_gpus", "max_retries", "label_selector")
+            asked.append({name: options[name] for name in names if name in options})
             return self
 
         def nodes(self):
-            about = {"NodeManagerHostname": "big", "NodeID": "0123456789"}
+            about = {"NodeManagerHostname": "big", "Alive": True}
             return [
-                {**about, "Alive": True, "Resources": {"CPU": 16.0, "GPU": 8.0}},
-                {**about, "Alive": True, "Resources": {"CPU": 4.0}},
-                {**about, "Alive": False, "Resources": {"CPU": 1.0}},
+                {**about, "NodeID": "0123456789", "Resources": {"CPU": 16.0, "GPU": 8.0}},
+                {**about, "NodeID": "1123456789", "Resources": {"CPU": 4.0}},
+                {**about, "NodeID": "2123456789", "Alive": False, "Resources": {"CPU": 1.0}},
             ]
 
     ray = Ray()
@@ -311,10 +406,30 @@ def test_tasks_have_the_cores_of_the_plan_or_a_gpu():
     nodes = cluster.nodes()
     assert str(nodes) == "2 nodes, 20 cores, 8 GPUs"
     assert nodes.nodes[0] == ("big/012345", 16, 8)
-    assert (nodes.slots(torch.device("cpu")), nodes.slots(torch.device("cuda")), nodes.fewest_cores) == (20, 8, 4)
-    cluster.start(3, torch.device("cpu"))
-    cluster.start(3, torch.device("cuda"))
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert (nodes.slots(cpu), nodes.slots(gpu), nodes.threads(cpu), nodes.threads(gpu)) == (20, 8, 4, 2)
+    cluster.start(3, cpu, None)
+    cluster.start(3, gpu, "gone/012345")
+    cluster.start(3, gpu, "big/112345")
     assert asked == [
-        {"num_cpus": 3, "num_gpus": None, "max_retries": 0},
+        {"num_cpus": 3, "max_retries": 0},
         {"num_cpus": 1, "num_gpus": 1, "max_retries": 0},
+        {"num_cpus": 1, "num_gpus": 1, "max_retries": 0, "label_selector": {"ray.io/node-id": "!1123456789"}},
     ]
+
+
+def test_a_task_sees_one_gpu_and_a_named_one_is_refused():
+    nodes = Nodes((Node("a", 8, 2),))
+    assert (
+        nodes.device("cuda", None) == nodes.device(None, "cuda:1") == nodes.device(None, None) == torch.device("cuda")
+    )
+    for name in ("cuda:1", "abacus"):
+        with pytest.raises(AxiswiseError, match=rf"`device` must be cpu or cuda on a cluster.* Got '{name}'"):
+            nodes.device(name, None)
+
+
+def test_what_a_task_raises_that_it_could_not_report_is_said_in_one_line():
+    class TaskError(Exception):
+        cause = OSError(errno.ENOSPC, "No space left on device")
+
+    assert _cluster._why(TaskError("ray::_work_on_node() (pid=1)\nTraceback")) == "[Errno 28] No space left on device"

@@ -445,9 +445,11 @@ def test_workers_see_one_gpu_each(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     gpu, name = torch.device("cuda"), "CUDA_VISIBLE_DEVICES"
     assert [place[name] for place in local.places({}, gpu, 4)] == ["0", "1", "2", "0"]
-    seen = {name: "5,GPU-8932f937,7", "HOME": "/"}
+    seen = {name: "5, GPU-8932f937,7", "HOME": "/"}
     assert [place[name] for place in local.places(seen, gpu, 3)] == ["5", "GPU-8932f937", "7"]
     assert local.places(seen, torch.device("cuda:1"), 2) == [seen, seen]
+    hidden = {name: "4,5"}  # set after this process had counted three
+    assert [place[name] for place in local.places(hidden, gpu, 3)] == ["4", "5", "4"]
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert local.places(seen, gpu, 2) == [seen, seen]
 

@@ -60,6 +60,12 @@ def scarce():
     return square()
 
 
+def scattered(scale):
+    """Ten cohorts on data that some nodes have."""
+    (run, *_) = widths(scale)
+    return [Run("scarce", scarce, run.members, run.measures)]
+
+
 def unavailable(scale):
     """A run that nodes cannot train."""
     members = aw.grid(model=aw.models.linear(3, 2), objective=aw.objectives.BetaVAE(), steps=20, seed=range(2))

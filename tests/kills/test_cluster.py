@@ -229,6 +229,23 @@ def test_arrays_of_the_user_travel_and_what_a_node_cannot_have_is_one_line(clust
     assert "copy its file there and put its folder on the PYTHONPATH of `ray start`." in line
 
 
+def test_a_node_that_cannot_have_the_data_leaves_the_work_to_the_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTER_ARRAYS", "here")
+    local, remote = tmp_path / "local", tmp_path / "remote"
+    code, output = run("cluster_study:scattered", local, "--workers", "1")
+    assert code == 0, output
+    with two_nodes(tmp_path) as (cluster, node):
+        (second,) = cluster.worker_nodes
+        cluster.remove_node(second)
+        monkeypatch.delenv("CLUSTER_ARRAYS")
+        node()
+        options = ("--engine", "ray", "--address", cluster.address)
+        code, output = run("cluster_study:scattered", remote, *options, CLUSTER_ARRAYS="here")
+    assert code == 0, output
+    assert "This node cannot have the dataset" in output
+    assert unequal(results(local), results(remote)) == []
+
+
 def test_a_cluster_of_another_version_is_refused_in_one_line(cluster, tmp_path):
     program = "import ray, sys; ray.__version__ = '2.0.0'; from axiswise.cli import main; main()"
     arguments = ["run", "quickstart", "--out", str(tmp_path / "out"), "--engine", "ray", "--address", cluster.address]

@@ -73,23 +73,35 @@ class Nodes(NamedTuple):
     def device(self, named: str | None, begun_on: str | None) -> torch.device:
         """Where to train: where it is named, or was begun, or else on the GPUs, if any node has some.
 
-        The driver's own node need not have that device.
+        The driver's own node need not have that device. Which GPU a task has is up to Ray: the task sees no other.
 
         Example:
             >>> nodes = Nodes((Node("a", 8, 0), Node("b", 8, 4)))
-            >>> nodes.device(None, None), nodes.device(None, "cpu")
-            (device(type='cuda'), device(type='cpu'))
+            >>> nodes.device(None, None), nodes.device(None, "cpu"), nodes.device(None, "cuda:1")
+            (device(type='cuda'), device(type='cpu'), device(type='cuda'))
         """
+        if named not in (None, "cpu", "cuda"):
+            raise AxiswiseError(f"`device` must be cpu or cuda on a cluster, which chooses the GPU. Got {named!r}.")
         gpus = any(node.gpus for node in self.nodes)
-        try:
-            return torch.device(named or begun_on or ("cuda" if gpus else "cpu"))
-        except RuntimeError as error:
-            raise AxiswiseError(f"`device` must name a device of the nodes, cpu or cuda. Got {named!r}.") from error
+        return torch.device(torch.device(named or begun_on or ("cuda" if gpus else "cpu")).type)
 
-    @property
-    def fewest_cores(self) -> int:
-        """Cores of the smallest node: what every node can do."""
-        return max(1, min((node.cores for node in self.nodes if node.cores), default=1))
+    def threads(self, device: torch.device) -> int:
+        """Threads that a task can have on every node: the cores of the smallest, or a GPU's share of them.
+
+        Example:
+            >>> nodes = Nodes((Node("a", 4, 0), Node("b", 16, 8)))
+            >>> nodes.threads(torch.device("cpu")), nodes.threads(torch.device("cuda"))
+            (4, 2)
+        """
+        on_cpu = device.type == "cpu"
+        shares = [
+            node.cores // (1 if on_cpu else node.gpus) for node in self.nodes if (node.cores if on_cpu else node.gpus)
+        ]
+        return max(1, min(shares, default=1))
+
+    def without(self, name: str | None) -> "Nodes":
+        """The other nodes."""
+        return Nodes(tuple(node for node in self.nodes if node.node != name))
 
     def __str__(self) -> str:
         cores, gpus = sum(node.cores for node in self.nodes), sum(node.gpus for node in self.nodes)
@@ -153,6 +165,7 @@ class Cluster:
 
     def __init__(self, ray: Any) -> None:
         self._ray, self.share, self.lost = ray, ray.put, (ray.exceptions.RayError, StopIteration)
+        self._identities: dict[str, str] = {}
 
     def answers(self) -> bool:
         """Whether the head of the cluster answers. Without it nothing can be asked or started."""
@@ -167,13 +180,20 @@ class Cluster:
         """The nodes that are alive now."""
         alive = [node for node in self._ray.nodes() if node["Alive"]]
         found = [(_name_of_node(node["NodeManagerHostname"], node["NodeID"]), node["Resources"]) for node in alive]
+        self._identities = {name: node["NodeID"] for (name, _), node in zip(found, alive, strict=True)}
         return Nodes(tuple(Node(name, int(has.get("CPU", 0)), int(has.get("GPU", 0))) for name, has in found))
 
-    def start(self, threads: int, device: torch.device, *arguments: Any) -> Any:
-        """Starts a task, and returns the stream of its reports."""
+    def start(self, threads: int, device: torch.device, avoided: str | None, *arguments: Any) -> Any:
+        """Starts a task, not on a node that is to be avoided, and returns the stream of its reports."""
+        identity = self._identities.get(avoided or "")
+        place = {"label_selector": {"ray.io/node-id": f"!{identity}"}} if identity else {}
         resources = {"num_cpus": threads} if device.type == "cpu" else {"num_cpus": 1, "num_gpus": 1}
         flow = {"num_returns": "streaming", "_generator_backpressure_num_objects": 1}  # one parcel is on its way
-        return self._ray.remote(_work_on_node).options(max_retries=0, **resources, **flow).remote(*arguments)
+        return self._ray.remote(_work_on_node).options(max_retries=0, **resources, **flow, **place).remote(*arguments)
+
+    def cancel(self, stream: Any) -> None:
+        """Ends a task that has not begun. Its stream then raises one of `lost`."""
+        self._ray.cancel(stream)
 
     def ready(self, streams: Sequence[Any]) -> list[Any]:
         """The streams that have a report, or have ended; waits a moment for the first."""
@@ -233,6 +253,7 @@ class Running:
     Arguments:
         own: Its run.
         cohort: What it trains; None measures the run.
+        avoided: A node where it failed; it waits for another.
         began: When it began, or sent its first state, by the clock of `time.monotonic`.
         report: What it sent last.
         first: Steps that its first state had taken.
@@ -240,6 +261,7 @@ class Running:
 
     own: OpenRun
     cohort: Cohort | None
+    avoided: str | None = None
     began: float = field(default_factory=time.monotonic)
     report: Report | None = None
     first: int | None = None
@@ -266,6 +288,7 @@ def run_on_cluster(
     """
     unopened, waiting, team = deque(numbers), deque[tuple[OpenRun, Cohort | None]](), dict[Any, Running]()
     errors, deaths, totals = Counter[tuple[int, str]](), Counter[tuple[int, str]](), Counter[str]()
+    failed_on = dict[tuple[int, str], str]()
     nodes, looked, heard = cluster.nodes(), 0.0, time.monotonic()
     stack = ExitStack()
 
@@ -278,8 +301,10 @@ def run_on_cluster(
                     if not cohorts:
                         measure(own)
                 continue
-            own, cohort = waiting.popleft()
-            team[_start(cluster, own, cohort, job, folder.device, nodes)] = Running(own, cohort)
+            task = Running(*waiting.popleft())
+            where = failed_on.get(task.key)
+            task.avoided = where if nodes.without(where).slots(folder.device) else None
+            team[_start(cluster, task, job, folder.device, nodes)] = task
 
     def measure(own: OpenRun) -> None:
         if any(map(own.folder.holds, own.members)) and not (own.measured and complete(own.run, own.folder.path)):
@@ -335,14 +360,20 @@ def run_on_cluster(
         if report.ended:
             del team[stream]
             if report.failures:
+                failed_on[task.key] = report.node
                 named = [each._replace(reason=f"On node {report.node}: {each.reason}") for each in report.failures]
                 retry(task, errors, TRIES, named)
             else:
                 end(task)
 
+    def note(nodes: Nodes) -> None:
+        log(f"cluster of {nodes}")
+        if not nodes.slots(folder.device):
+            log(f"no node can train on {folder.device} now: tasks wait for one that joins")
+
     stop.deferred = True
     shown = FolderProgress(progress, folder, numbers)
-    log(f"cluster of {nodes}")
+    note(nodes)
     try:
         with stack:
             while (team or waiting or unopened) and not stop.requested:
@@ -360,7 +391,11 @@ def run_on_cluster(
                 if answers and time.monotonic() - looked > LOOK_SECONDS:
                     looked, before, nodes = time.monotonic(), nodes, cluster.nodes()
                     if nodes != before:
-                        log(f"cluster of {nodes}")
+                        note(nodes)
+                    for stream, task in team.items():
+                        if task.avoided and not task.report and not nodes.without(task.avoided).slots(folder.device):
+                            cluster.cancel(stream)  # for want of another node, it is tried again on that one
+                            task.avoided = None
                     _write_status(folder, nodes, team.values(), len(waiting), totals)
     except OSError as error:
         raise AxiswiseError(
@@ -415,8 +450,9 @@ def _open(
     return None, []
 
 
-def _start(cluster: Cluster, own: OpenRun, cohort: Cohort | None, job: Job, device: torch.device, nodes: Nodes) -> Any:
+def _start(cluster: Cluster, running: Running, job: Job, device: torch.device, nodes: Nodes) -> Any:
     """Starts a task with the files that it needs: those of the members that are stored, and of the cohort's state."""
+    own, cohort = running.own, running.cohort
     place, members = own.folder.path, [member.address for member in cohort.members] if cohort else own.members
     stored = [address for address in members if own.folder.holds(address)]
     asked = set(own.members)  # a plan may have others
@@ -430,8 +466,8 @@ def _start(cluster: Cluster, own: OpenRun, cohort: Cohort | None, job: Job, devi
     else:
         parts = [files[start : start + CHUNK] for start in range(0, len(files), CHUNK)]
         parcels = [cluster.share(packed(place, part, STORED)) for part in parts]
-    threads = min(cohort.threads if cohort else job.threads, nodes.fewest_cores)
-    return cluster.start(threads, device, job, task, *own.parcels, *parcels)
+    threads = min(cohort.threads if cohort else job.threads, nodes.threads(device))
+    return cluster.start(threads, device, running.avoided, job, task, *own.parcels, *parcels)
 
 
 def _store(folder: RunFolder, files: Files, totals: Counter[str]) -> None:
@@ -471,7 +507,8 @@ def _await(path: Path) -> None:
 
 
 def _why(error: BaseException) -> str:
-    """Why Ray lost a process, in one sentence."""
+    """Why Ray lost a process, in one sentence; where a task could not even report what it raised, what that was."""
+    error = getattr(error, "cause", None) or error
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")[:200]
 
 

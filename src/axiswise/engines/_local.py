@@ -91,8 +91,8 @@ def places(environment: dict[str, str], device: torch.device, count: int) -> lis
     if there == 1:
         return [environment] * count
     visible = environment.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(there)))
-    names = visible.split(",")[:there]  # numbers, or identities of GPUs and their parts
-    return [{**environment, "CUDA_VISIBLE_DEVICES": names[number % there]} for number in range(count)]
+    names = [name.strip() for name in visible.split(",")][:there]  # numbers, or identities of GPUs and their parts
+    return [{**environment, "CUDA_VISIBLE_DEVICES": names[number % len(names)]} for number in range(count)]
 
 
 class Stop:

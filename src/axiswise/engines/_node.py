@@ -37,7 +37,7 @@ from axiswise.studies.study import with_seeds_from
 
 SEND_SECONDS = 5.0  # between two looks for new files
 SENDING_SHARE = 0.05  # of the time, at most, is spent on sending states
-HOME = Path(tempfile.gettempdir()) / "axiswise-node"
+HOME = Path(tempfile.gettempdir()) / f"axiswise-node-{getattr(os, 'getuid', int)()}"  # users may share a machine
 FASTEST, STORED = 1, 0  # levels of compression: weights gain little by more; the driver has no time for any
 
 Files = Mapping[str, bytes | None]
@@ -279,7 +279,10 @@ def _news(folder: Path, sent: dict[Path, tuple[int, int]], place: Path | None) -
 
 
 def _copied(folder: Path, paths: Iterable[Path], place: Path) -> dict[str, bytes | None]:
-    """Copies files to the run folder on the shared disk, each whole or not at all; members that are there stay."""
+    """Copies files to the run folder on the shared disk, each whole or not at all; members that are there stay.
+
+    These are named, too: if the disk is another of the same name, the driver waits for them in vain, and says so.
+    """
     copied: dict[str, bytes | None] = {}
     for path in paths:
         name = path.relative_to(folder).as_posix()
@@ -290,7 +293,7 @@ def _copied(folder: Path, paths: Iterable[Path], place: Path) -> dict[str, bytes
             continue
         if not (is_member and (place / name).exists()):
             write_bytes(place / name, whole)
-            copied[name] = None
+        copied[name] = None
     return copied
 
 

@@ -118,7 +118,7 @@ def run_study(
             log(f"training on {folder.device}")
         if nodes:
             elsewhere = [] if folder.read_only else list(everything)
-            threads = min(threads, nodes.fewest_cores)
+            threads = min(threads, nodes.threads(folder.device))
         else:
             elsewhere = missing if min(count, len(missing)) > 1 else []
         with using_threads(threads):

@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "reference",  # pages of the public names, made from the source
     "pages",  # pages of the gallery, made from the records
+    "notebooks",  # the code of the pages, run side by side
     "links",  # every link of the built site is checked
     "sphinx-mathjax-offline",  # formulas without a network
 ]

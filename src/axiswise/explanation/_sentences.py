@@ -471,7 +471,7 @@ def _effects(observed: Observed, found: Effects) -> Written:
             sentence,
             found.interval,
             f"change of a pixel by one standard deviation of {observed.name(first)}",
-            ROLINEK.format("equation 14 (the decoder, linearised)"),
+            ROLINEK.format("equation 17 (the decoder, linearised)"),
         )
     )
 
@@ -482,7 +482,7 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
         "scores",
         "Does one latent stand for each factor?",
         unit="mutual information gap (MIG)",
-        reference=CHEN.format("equation 6"),
+        reference=CHEN.format("the mutual information gap"),
     )
     if found is None:
         limit = "Without factors nothing can be concluded about meaning: a latent may be clean and mean nothing."

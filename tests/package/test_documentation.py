@@ -83,6 +83,13 @@ def test_every_public_name_opens_with_a_sentence(objects):
     assert [name for name, said in first.items() if not re.match(r"\S.+[.?:`]$", said, re.DOTALL)] == []
 
 
+def test_every_public_value_has_a_sentence(pages):
+    """Types, constants and what else is neither a function nor a class: below where they are assigned."""
+    values = pages.public_values()
+    assert len(values) > 30
+    assert [name for name, said in values.items() if not re.match(r"\S.+[.?:`]$", said, re.DOTALL)] == []
+
+
 def test_every_public_name_is_shown_by_an_example(pages, objects):
     """By its own, by that of a function that returns it, or by one of its package that uses it."""
     own = {name: examples(inspect.getdoc(value)) for name, value in objects.items()}

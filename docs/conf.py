@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "reference",  # pages of the public names, made from the source
     "pages",  # pages of the gallery, made from the records
+    "notebooks",  # the code of the pages, run side by side
     "links",  # every link of the built site is checked
     "sphinx-mathjax-offline",  # formulas without a network
 ]
@@ -55,6 +56,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
+default_role = "code"  # single backticks of docstrings
 nitpicky = True  # every cross-reference must lead somewhere, but for names of other projects and of private modules
 nitpick_ignore_regex = [
     ("py:.*", r"(ndarray|P|(jaxtyping|collections|numpy|scipy|torch|pathlib|matplotlib|rich|typer|pandas)\..*)"),

@@ -1,5 +1,6 @@
 """Checks every link of the built site: each file and each place within a page that another page names is there."""
 
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -26,14 +27,42 @@ class Page(HTMLParser):
                 self.places.add(value)
 
 
+def read(site: Path) -> dict[Path, Page]:
+    """The pages of a built site, but for Sphinx's own."""
+    return {path: Page(path) for path in site.rglob("*.html") if not path.relative_to(site).parts[0].startswith("_")}
+
+
+def external(site: Path) -> dict[str, list[str]]:
+    """Every address elsewhere, with the pages that link to it: nothing tries them, so that a build needs no network.
+
+    ``python docs/links.py build/docs`` prints them.
+    """
+    found: dict[str, list[str]] = {}
+    for path, page in read(site).items():
+        for link in page.links:
+            if urlsplit(link).netloc:
+                found.setdefault(link, []).append(str(path.relative_to(site)))
+    return dict(sorted(found.items()))
+
+
+def malformed(link: str) -> bool:
+    """Whether an address elsewhere is none: not of the web, without a host, or with a space in it."""
+    address = urlsplit(link)
+    return address.scheme not in ("https", "http", "mailto", "data") or (
+        address.scheme.startswith("http")
+        and (" " in link or not ("." in address.netloc or address.hostname == "localhost"))
+    )
+
+
 def broken(site: Path) -> list[str]:
-    """Every link of the site that leads nowhere; addresses elsewhere, and pages of Sphinx's own, are not tried."""
-    pages = {path: Page(path) for path in site.rglob("*.html") if not path.relative_to(site).parts[0].startswith("_")}
+    """Every link of the site that leads nowhere, and every address elsewhere that cannot lead anywhere."""
+    pages = read(site)
     found = []
     for path, page in pages.items():
         for link in page.links:
             address = urlsplit(link)
             if address.scheme or address.netloc:
+                found += [f"{path.relative_to(site)}: {link}"] if malformed(link) else []
                 continue
             target = (path.parent / unquote(address.path)).resolve() if address.path else path
             place = unquote(address.fragment)
@@ -52,3 +81,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("build-finished", check, priority=900)  # after all pages are drawn
     return {"parallel_read_safe": True}
+
+
+if __name__ == "__main__":
+    for address, pages in external(Path(sys.argv[1])).items():
+        print(address, f"({len(pages)} pages, such as {sorted(pages)[0]})")

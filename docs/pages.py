@@ -92,7 +92,7 @@ def begin(app: Sphinx) -> None:
     stamp = folder / STAMP
     if app.builder.format == "html" and not (stamp.exists() and stamp.read_text() == made_from()):
         app.drawing = subprocess.Popen(  # pyright: ignore[reportAttributeAccessIssue] (Sphinx keeps what extensions set)
-            [sys.executable, __file__, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [sys.executable, __file__, str(folder)], stdout=_log(app).open("w"), stderr=subprocess.STDOUT
         )
 
 
@@ -103,9 +103,13 @@ def end(app: Sphinx, problem: Exception | None) -> None:
         return
     if problem:
         process.terminate()
-    said = process.communicate()[0]
-    if process.returncode and not problem:
-        raise ExtensionError(f"The pages of the gallery could not be drawn:\n{said}")
+    if process.wait() and not problem:
+        raise ExtensionError(f"The pages of the gallery could not be drawn:\n{_log(app).read_text()}")
+
+
+def _log(app: Sphinx) -> Path:
+    """Where the process that draws writes what it has to say: a pipe would be full at some time."""
+    return Path(app.doctreedir) / "gallery.log"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

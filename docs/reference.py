@@ -49,6 +49,17 @@ def public_objects() -> dict[str, Any]:
     return dict(found.values())
 
 
+def public_values() -> dict[str, str]:
+    """What is said of every public name that is neither a function nor a class: a type, a constant, an application."""
+    found: dict[str, str] = {}
+    for module in public_modules():
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not (inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)):
+                found[f"{module.__name__}.{name}"] = said_of(name, value)
+    return found
+
+
 def returned_by(objects: dict[str, Any]) -> dict[Any, list[str]]:
     """For each class that public functions return, alone or as part of something, the names of these."""
     found: dict[Any, list[str]] = {}

@@ -173,7 +173,7 @@ class Cyclical:
     """A weight that rises from 0 to its end again and again, in cycles of some steps.
 
     References:
-        Fu et al., *Cyclical annealing schedule: a simple approach to mitigating KL vanishing*, NAACL 2019, eq 6, with
+        Fu et al., *Cyclical annealing schedule: a simple approach to mitigating KL vanishing*, NAACL 2019, with
         R = 0.5.
 
     Arguments:

@@ -295,7 +295,7 @@ def _numbered(parts: Sequence[_Column], what: str) -> list[_Numbered]:
     else:
         cells, known = [part.cells.tolist() for part in parts], list(categories)
     number = {level: float(place) for place, level in enumerate(known)}
-    levels = tuple(level.decode() if isinstance(level, bytes) else str(level) for level in known)
+    levels = _level_names(known)
     found: list[_Numbered] = []
     for own, gaps in zip(cells, missing, strict=True):
         values = [np.nan if gap else number[cell] for cell, gap in zip(own, gaps.tolist(), strict=True)]
@@ -303,10 +303,27 @@ def _numbered(parts: Sequence[_Column], what: str) -> list[_Numbered]:
     return found
 
 
+def _level_names(known: Sequence[Any]) -> tuple[str, ...]:
+    """What levels are called: text as it is, floats to the digits that people write, unless two would be alike.
+
+    Example:
+        >>> _level_names([0.1 + 0.2, 1.0, "red"]), _level_names([0.3, 0.1 + 0.2])
+        (('0.3', '1', 'red'), ('0.3', '0.30000000000000004'))
+    """
+    exact = tuple(level.decode() if isinstance(level, bytes) else str(level) for level in known)
+    short = tuple(
+        f"{level:.12g}" if isinstance(level, float | np.floating) else name
+        for level, name in zip(known, exact, strict=True)
+    )
+    return short if len(set(short)) == len(short) else exact
+
+
 def _text(cell: Any, what: str) -> str:
     """A cell of a column in which there is text."""
     if not (isinstance(cell, str | bytes) or _is_missing(cell) or _is_real(cell)):
         raise AxiswiseError(f"{what} must contain numbers, truth values or text. Got {cell!r}.")
+    if isinstance(cell, float | np.floating) and not _is_missing(cell):
+        return f"{cell:.12g}"  # 0.1 + 0.2 is 0.3, and 1.0 the level 1
     return cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)
 
 

@@ -202,6 +202,8 @@ def test_categories_keep_their_order():
     assert read.levels == (("low", "mid", "high", "none"),)
     assert data.arrays(np.eye(3), size).space.sizes == (4,)
     assert as_columns(pd.Series([30, 10, None], dtype="category")).levels == (("10", "30"),)
+    assert as_columns(pd.Series([0.1 + 0.2, 1.0, None], dtype="category")).levels == (("0.3", "1"),)
+    assert as_columns(["none", 0.1 + 0.2, 1.0, 1, 2.5]).levels == (("0.3", "1", "2.5", "none"),)
     polars = pytest.importorskip("polars")
     read = as_columns(polars.Series(["high", "low", None], dtype=polars.Enum(["low", "high"])))
     np.testing.assert_array_equal(read.values[:, 0], [1, 0, np.nan])

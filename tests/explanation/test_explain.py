@@ -127,6 +127,37 @@ def test_a_random_rotation_changes_the_findings(trained, found):
     assert turned["overlap"].value.estimate < found["overlap"].value.estimate + 0.05
 
 
+def test_the_conclusion_follows_the_findings(trained, found):
+    assert found.conclusion.startswith(
+        "2 of 3 latents are active. The decoder prefers their axes to rotated ones; single"
+    )
+    assert found.conclusion.endswith(
+        "Look at latents one by one, and do not name them after factors."
+    )  # of so few points
+    assert f"In short: {found.conclusion}" in str(found)
+    encode, decode, x = linear([6.0, 4.0, 3.0])
+    sources = explain(encode, decode, x, factors=encode(x)[0].numpy(), likelihood=Gaussian()).conclusion
+    assert "; single latents stand for factors better than rotated (MIG " in sources
+    assert sources.endswith("). Read latents one by one.")
+    turn = torch.eye(3, dtype=torch.double)
+    half = math.sqrt(0.5)
+    order = found.arrays["order"]
+    turn[np.ix_(order, order)] = torch.tensor([[half, -half], [half, half]], dtype=torch.double)
+    encode, decode = rotate_latents(trained, turn, "diagonal")
+    turned = explain(encode, decode, X.double(), factors=FACTORS, **SETTINGS)
+    assert "is not shown to prefer their axes to rotated ones; single latents are not shown to" in turned.conclusion
+    assert turned.conclusion.endswith("Read latents together, not one by one.")
+    meaningless = explain(encode, decode, X.double(), **SETTINGS)
+    assert meaningless.conclusion.endswith("to rotated ones. Read latents together, not one by one.")
+    noise = np.random.default_rng(0).normal(size=FACTORS.shape)
+    unrelated = explain(*trained, X.double(), factors=noise, **SETTINGS)
+    assert unrelated.conclusion.endswith("Look at latents one by one, and do not name them after factors.")
+    one = explain(*linear([3.0, 0.01]), likelihood=Gaussian())
+    assert one.conclusion.startswith("1 of 2 latents is active. With no second one")
+    nothing = explain(lambda x: (x * 0.0, x * 0.0), lambda z: z * 0.0, X[:FEW], likelihood=Gaussian())
+    assert nothing.conclusion.startswith("No latent is active")
+
+
 def test_a_random_decoder_changes_the_findings(trained, found):
     torch.manual_seed(1)
     decoder = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 3)).double()

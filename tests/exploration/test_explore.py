@@ -54,8 +54,8 @@ def test_members_that_stand_for_the_others_run(population):
 @pytest.mark.parametrize(
     ("measures", "roles"),
     [
-        (("mutual_information", "loss", "mig"), {6: "best mig", 3: "median mig", 0: "worst mig"}),
-        (("mutual_information", "loss"), {0: "best loss", 3: "median loss", 6: "worst loss"}),
+        (("latent_mutual_information", "loss", "mig"), {6: "best mig", 3: "median mig", 0: "worst mig"}),
+        (("latent_mutual_information", "loss"), {0: "best loss", 3: "median loss", 6: "worst loss"}),
         (("kl", "udr"), {6: "highest kl", 3: "median kl", 0: "lowest kl"}),
     ],
 )

@@ -314,7 +314,7 @@ MAY_BE_UNDEFINED = {
 RANGES = {
     "scores.gaussian_total_correlation": (0.0, math.inf),
     "scores.gaussian_wasserstein_correlation": (0.0, math.inf),
-    "scores.mutual_information": (0.0, math.inf),
+    "scores.latent_mutual_information": (0.0, math.inf),
     "scores.udr": (0.0, 500.0),  # 1 / 2α of the Lasso's least penalty
 }
 

@@ -72,7 +72,7 @@ def explanation(*shape):
         "β": None, "prior": "StandardNormal", "seed": 0, "layers put into evaluation mode and back": 6,
         "versions": {"torch": "2.13.0", "axiswise": "0.1.0"},
     }  # fmt: skip
-    return Explanation("A model of <mine>", findings(), ("Meaning & all.",), about, arrays(*shape))
+    return Explanation("A model of <mine>", findings(), ("Meaning & all.",), about, arrays(*shape), "Read them.")
 
 
 class Reader(HTMLParser):
@@ -119,6 +119,7 @@ def test_the_page_holds_every_finding_and_every_picture(tmp_path):
     assert {link.removeprefix("#") for link in read.links} <= read.places
     assert "What this cannot conclude Meaning & all." in read.words
     assert "A model of <mine>" in read.words
+    assert "In short. Read them." in read.words
     assert "β unknown" in read.words
     assert "this model 3 (95 %: 3 to 3) Student t, over points" in read.words
     assert "this model 0.400 (95 %: 0.300 to 0.500) Student t, over points" in read.words

@@ -32,7 +32,7 @@ def one_code(codes: np.ndarray, tensor: Tensor, either: Array, factors: np.ndarr
     assert_type(scores.irs(codes, factors).score, float)
     assert_type(scores.mcc(codes, factors).score, float)
     assert_type(scores.modularity(codes, factors).score, float)
-    assert_type(scores.mutual_information(codes).score, float)
+    assert_type(scores.latent_mutual_information(codes).score, float)
     assert_type(scores.sap(codes, factors).score, float)
     assert_type(scores.active_units(codes).score, int)
     assert_type(round(scores.mig(codes, factors).score, 2), float)

@@ -110,7 +110,7 @@ def principal(
     r"""Compares a linear decoder with :math:`U (S - \sigma^2 I)^{1/2}` of the data it was trained on.
 
     References:
-        Allen 2024, after equation 4.
+        Allen, *Unpicking data at the seams: VAEs, disentanglement and independent components*, 2024, after equation 4.
 
     Example:
         >>> x = torch.tensor([[3.0, 0.0], [-3.0, 0.0], [0.0, 2.0], [0.0, -2.0]])  # variances 4.5 and 2

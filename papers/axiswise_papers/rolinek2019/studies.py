@@ -394,7 +394,7 @@ def gently_bent(*, samples: int = 50_000, seed: int = 0) -> FactorDataset:
     References:
         Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*, CVPR 2019,
         supplement 8.5. The weights: Glorot and Bengio, *Understanding the difficulty of training deep feedforward
-        neural networks*, AISTATS 2010, equation 16.
+        neural networks*, AISTATS 2010, normalized initialization.
 
     Arguments:
         samples: How many points to draw.

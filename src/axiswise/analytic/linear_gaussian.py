@@ -247,8 +247,8 @@ def mean_log_likelihood(
     .. math:: -\tfrac12 \left( N \log 2\pi + \log\det C + \mathrm{tr}\, C^{-1} S \right)
 
     References:
-        Tipping and Bishop, *Probabilistic principal component analysis*, J. R. Statist. Soc. B 61(3), 1999, eq 4,
-        divided by the number of observations.
+        Tipping and Bishop, *Probabilistic principal component analysis*, J. R. Statist. Soc. B 61(3), 1999, the
+        log-likelihood, divided by the number of observations.
 
     Arguments:
         weights: The matrix W of the decoder or of the mixing.

@@ -60,7 +60,7 @@ def ppca(
     References:
         Allen, *Unpicking data at the seams*, 2024, section 2, eqs 2–4, where eq 4 misprints the posterior's covariance
         as :math:`R S R^\top` and XXᵀ means XXᵀ/n; Tipping and Bishop, *Probabilistic principal component
-        analysis*, JRSS B 61(3), 1999, eqs 7 and 8.
+        analysis*, JRSS B 61(3), 1999, the maximum-likelihood estimators.
 
     Arguments:
         covariance: Covariance of the data, any leading axes; the likelihood is that of covariances divided by n.
@@ -113,7 +113,7 @@ def ppca_em(
 
     References:
         Allen, *Unpicking data at the seams*, 2024, section 2; Tipping and Bishop, *Probabilistic principal component
-        analysis*, JRSS B 61(3), 1999, eqs 29 and 30.
+        analysis*, JRSS B 61(3), 1999, the EM algorithm.
 
     Arguments:
         data: Observations in rows, any leading axes; their mean is removed.

@@ -51,7 +51,8 @@ def sample_covariance(data: Num[Array, "... n x"]) -> Float[Tensor, "... x x"]:
     .. math:: \frac1n \sum_i (x_i - \bar x)(x_i - \bar x)^\top
 
     References:
-        Tipping and Bishop, *Probabilistic principal component analysis*, J. R. Statist. Soc. B 61(3), 1999, eq 5.
+        Tipping and Bishop, *Probabilistic principal component analysis*, J. R. Statist. Soc. B 61(3), 1999, the
+        sample covariance.
 
     Arguments:
         data: Observations in rows, any leading axes.

@@ -29,7 +29,10 @@ class Weights(NamedTuple):
     slow: float
 
 
-DSPRITES, SHAPES3D = Weights(8.0, 35.0, 6.0, 1.0), Weights(32.0, 7.0, 32.0, 1.0)
+DSPRITES = Weights(8.0, 35.0, 6.0, 1.0)
+"""The weights of the paper's objectives on dSprites."""
+SHAPES3D = Weights(32.0, 7.0, 32.0, 1.0)
+"""The weights of the paper's objectives on Shapes3D."""
 
 
 @checked

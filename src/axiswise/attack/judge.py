@@ -18,6 +18,7 @@ from axiswise.statistics import Comparison, Interval, compare, mean_interval
 from axiswise.studies import Run, Scale
 
 VARIANTS = ("original", "changed", "noise")
+"""The datasets that members are judged on."""
 MEASURES = (mig, active_units, loss, reconstruction, kl)
 
 Arms = Mapping[str, Sequence[Member]]

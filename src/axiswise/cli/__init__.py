@@ -43,6 +43,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+"""The command line: every command is one of its own."""
 app.add_typer(data.app, name="data")
 app.command()(theory.theory)
 app.command("list")(list_studies)

@@ -15,6 +15,7 @@ from axiswise.errors import AxiswiseError
 LAST_SEED = 2**63 - 1
 SMALLEST = 1e-100  # of scales, noises and weights: squares and ratios of them, and of their inverses, are finite
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+"""The option `--force` of commands that write files."""
 
 
 @checked

@@ -29,6 +29,7 @@ from axiswise.studies import Scale, Study
 from axiswise.studies._folder import open_study, train_and_measure
 
 Engine = Literal["local", "ray"]
+"""Where a study is trained: on this machine, or on the nodes of a Ray cluster."""
 
 
 @checked

@@ -35,6 +35,7 @@ from axiswise.records._layout import RECORDS_FILE, RECORDS_LOCK, RUN, RUN_FILE, 
 from axiswise.scores import Inputs, UndefinedScore
 
 Measure = Callable[..., Any]
+"""A function whose parameters name the quantities that it needs."""
 
 
 @repeatable()

@@ -68,6 +68,15 @@ WERE: dict[Guess, str] = {
     "logits": "pixels Bernoulli and the output of `decode` their logits, which its range suggests",
     "Gaussian": "pixels Gaussian",
 }
+ADVICE: dict[tuple[bool, bool | None], str] = {
+    (True, True): "Read latents one by one.",
+    (True, False): "Look at latents one by one, and do not name them after factors.",
+    (True, None): "Look at latents one by one; what they mean is open without factors.",
+    (False, True): "Read latents one by one, with care.",
+    (False, False): "Read latents together, not one by one.",
+    (False, None): "Read latents together, not one by one.",
+}
+"""What to do, by whether the decoder, and factors where they are known, prefer the axes of the latents."""
 FROM_LOGITS = " This takes the output of `decode` for logits, which is a guess."
 
 
@@ -108,6 +117,31 @@ def write_findings(
             for one in findings
         )
     return findings, tuple(limit for one in written for limit in one.limits)
+
+
+def write_conclusion(observed: Observed, quantities: Quantities) -> str:
+    """What the findings come to: whether single latents can be read.
+
+    Arguments:
+        observed: What was computed of the model.
+        quantities: Its numbers.
+    """
+    count, latents = len(observed.active), observed.latents
+    directions, scored = quantities.orthogonality, quantities.scores
+    if count == 0:
+        return "No latent is active: the model has collapsed, and its latents say nothing of observations."
+    which = f"{count} of {latents} latents {'is' if count == 1 else 'are'} active."
+    if isinstance(directions, Undefined):
+        return f"{which} With no second one, there are no axes to choose between: see what it does."
+    aligned, known = directions.rank.beats_chance, None
+    decoder = f"The decoder {'prefers' if aligned else 'is not shown to prefer'} their axes to rotated ones"
+    if isinstance(scored, FactorScores) and scored.rank is not None:
+        known = scored.rank.beats_chance
+        mig = f"MIG {scored.interval.estimate:.2f}, rotated {scored.baselines[0].value:.2f}"
+        decoder += (
+            f"; single latents {'' if known else 'are not shown to '}stand for factors better than rotated ({mig})"
+        )
+    return f"{which} {decoder}. {ADVICE[aligned, known]}"
 
 
 def observation_limits(observed: Observed) -> list[str]:
@@ -471,7 +505,7 @@ def _effects(observed: Observed, found: Effects) -> Written:
             sentence,
             found.interval,
             f"change of a pixel by one standard deviation of {observed.name(first)}",
-            ROLINEK.format("equation 14 (the decoder, linearised)"),
+            ROLINEK.format("equation 17 (the decoder, linearised)"),
         )
     )
 
@@ -482,7 +516,7 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
         "scores",
         "Does one latent stand for each factor?",
         unit="mutual information gap (MIG)",
-        reference=CHEN.format("equation 6"),
+        reference=CHEN.format("the mutual information gap"),
     )
     if found is None:
         limit = "Without factors nothing can be concluded about meaning: a latent may be clean and mean nothing."

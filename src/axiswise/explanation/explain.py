@@ -13,7 +13,13 @@ from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
 from axiswise.explanation._observation import Observed, observe
 from axiswise.explanation._quantities import arrays, compute
-from axiswise.explanation._sentences import RANDOM_MODEL, likelihood_name, observation_limits, write_findings
+from axiswise.explanation._sentences import (
+    RANDOM_MODEL,
+    likelihood_name,
+    observation_limits,
+    write_conclusion,
+    write_findings,
+)
 from axiswise.numerics import permutation, repeatable
 from axiswise.population._external import Reader, check_observations, evaluating
 from axiswise.records import Explanation, versions
@@ -44,7 +50,8 @@ def explain(
     the decoder's slope implies; whether latents follow the local principal directions of the data; how far the
     aggregate of all encodings is from the prior; what each latent does to an observation; and, with factors, how far
     one latent stands for each. Every finding is a sentence, a number with its interval over points, baselines, and the
-    equation that it rests on. Limits name what cannot be concluded.
+    equation that it rests on. The conclusion says what they come to: whether single latents can be read.
+    Limits name what cannot be concluded.
 
     The main baseline is the model itself in other coordinates, :func:`axiswise.models.rotate_latents` with a random R
     among its active latents. Likelihood, reconstructions and, with a full posterior, the ELBO are the same there, so
@@ -83,6 +90,8 @@ def explain(
         >>> found = explain(encode, lambda z: z @ matrix.T, x, likelihood=Gaussian())
         >>> found["active"].value.estimate, round(found["orthogonality"].value.estimate, 3)
         (2.0, 0.0)
+        >>> print(found.conclusion)
+        2 of 2 latents are active. The decoder prefers their axes to rotated ones. Look at latents one by one; ...
         >>> print(found["law"].sentence)
         On active latents the encoder's variances are those that the decoder's slope implies at β = 1, to within ...
     """
@@ -117,7 +126,14 @@ def explain(
         "layers put into evaluation mode and back": changed,
         "versions": versions(),
     }
-    return Explanation(title, findings, tuple(dict.fromkeys(limits)), about, arrays(observed, quantities, names))
+    return Explanation(
+        title,
+        findings,
+        tuple(dict.fromkeys(limits)),
+        about,
+        arrays(observed, quantities, names),
+        write_conclusion(observed, quantities),
+    )
 
 
 def _differs(observed: Observed) -> bool:

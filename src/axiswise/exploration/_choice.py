@@ -74,7 +74,7 @@ def _more_is_better(measure: str) -> bool:
     Scores that compare members with each other say nothing of one, and those of codes alone are best at 0, as is noise.
 
     Example:
-        >>> [_more_is_better(name) for name in ("mig", "mutual_information", "udr", "loss")]
+        >>> [_more_is_better(name) for name in ("mig", "latent_mutual_information", "udr", "loss")]
         [True, False, False, False]
     """
     declared = declaration(getattr(catalogue, measure, print))

@@ -8,7 +8,8 @@ from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Finite, Shaped, Tensor
 
-ACTIVE_BELOW = 0.8  # mean posterior variance
+ACTIVE_BELOW = 0.8
+"""The mean posterior variance, as a share of the prior's, below which a latent is active."""
 
 
 @checked

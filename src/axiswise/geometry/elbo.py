@@ -125,7 +125,7 @@ def log_likelihood(
     lighter tails than the true one gives weights of large variance: `effective` tells.
 
     References:
-        Burda, Grosse and Salakhutdinov, *Importance weighted autoencoders*, ICLR 2016, equations 8 and 9.
+        Burda, Grosse and Salakhutdinov, *Importance weighted autoencoders*, ICLR 2016, the bound of k samples.
 
     Arguments:
         x: The observations, shared by members.

@@ -63,7 +63,7 @@ def jacobian(
     References:
         Griewank and Walther, *Evaluating derivatives*, SIAM 2008, sections 3.1 and 3.2. The Jacobian as the object that
         explains VAEs: Rolinek, Zietlow and Martius, *Variational autoencoders pursue PCA directions (by accident)*,
-        CVPR 2019, equation 14.
+        CVPR 2019, section 3.3 and equation 17.
 
     Arguments:
         decode: Maps points of shape (…, n, z) to observations of shape ``(…, n, *shape)``, for any n.

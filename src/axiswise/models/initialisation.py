@@ -24,7 +24,7 @@ def initialise(
 
     References:
         Glorot and Bengio, *Understanding the difficulty of training deep feedforward neural networks*, AISTATS 2010,
-        eq 16.
+        normalized initialization.
 
     Arguments:
         module: The module, for the names and shapes of its parameters; its values are read only as said above.

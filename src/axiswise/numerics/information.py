@@ -107,7 +107,8 @@ def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
     r"""Estimates the entropy of a variable from counts of its levels: :math:`H = -\sum_l \hat p_l \ln \hat p_l`.
 
     References:
-        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, eq 2.1, at the observed frequencies.
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, chapter 2, *Entropy*, at the
+        observed frequencies.
 
     Example:
         >>> bool(np.isclose(entropy(np.array([2, 2, 2])), np.log(3)))
@@ -131,7 +132,8 @@ def mutual_information(counts: Num[ndarray, "... a b"]) -> Float[ndarray, "..."]
     It is not negative; what rounding leaves below zero is set to zero.
 
     References:
-        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, eq 2.45, at the observed frequencies.
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, chapter 2, *Relationship between
+        entropy and mutual information*, at the observed frequencies.
 
     Arguments:
         counts: How often each level of the one meets each level of the other.
@@ -153,8 +155,9 @@ def binned_information(
     .. math:: I_{kz} = H(f_k) + H(b_z) - H(f_k, b_z), \qquad b_z \text{ the bins of code } z
 
     References:
-        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, eq 2.45; bins as in Locatello et al.,
-        *Challenging common assumptions*, ICML 2019, appendix.
+        Cover and Thomas, *Elements of information theory*, 2nd edition, 2006, chapter 2, *Relationship between
+        entropy and mutual information*; bins as in Locatello et al., *Challenging common assumptions*, ICML 2019,
+        appendix.
 
     Arguments:
         codes: Finite values, any leading axes (members).

@@ -82,7 +82,7 @@ def ross_information(x: Finite[ndarray, " n"], levels: Int[ndarray, " n"], neigh
     out. Negative estimates are set to 0.
 
     References:
-        Ross, *Mutual information between discrete and continuous data sets*, PLoS ONE 9(2), 2014, equation 2;
+        Ross, *Mutual information between discrete and continuous data sets*, PLoS ONE 9(2), 2014;
         Gao, Kannan, Oh and Viswanath, NeurIPS 2017, for values that repeat.
 
     Arguments:

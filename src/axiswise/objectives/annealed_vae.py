@@ -22,7 +22,7 @@ class AnnealedVAE:
     The divergence is the batch's mean, inside the absolute value, as in the reference implementation.
 
     References:
-        Burgess et al., *Understanding disentangling in β-VAE*, 2018, eq 8; defaults: Locatello et al., *Challenging
+        Burgess et al., *Understanding disentangling in β-VAE*, 2018; defaults: Locatello et al., *Challenging
         common assumptions in the unsupervised learning of disentangled representations*, ICML 2019, table 3.
 
     Arguments:

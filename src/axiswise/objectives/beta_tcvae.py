@@ -24,8 +24,7 @@ class BetaTCVAE:
     weights, or stratified ones that use the dataset's size.
 
     References:
-        Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
-        eq 4 and supplement C.
+        Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018.
 
     Arguments:
         beta: Weight β of the total correlation; 1 is the plain VAE.

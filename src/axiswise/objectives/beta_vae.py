@@ -21,8 +21,7 @@ class BetaVAE:
     Sums over pixels and latents, means over samples, one sample of z for each x: β means β whatever the image's size.
 
     References:
-        Higgins et al., *β-VAE: learning basic visual concepts with a constrained variational framework*, ICLR 2017,
-        eq 4.
+        Higgins et al., *β-VAE: learning basic visual concepts with a constrained variational framework*, ICLR 2017.
 
     Arguments:
         beta: Weight of the divergence, β ≥ 0; a number or a schedule of the step.

@@ -28,7 +28,8 @@ class DIPVAE:
 
     References:
         Kumar, Sattigeri and Balakrishnan, *Variational inference of disentangled latent concepts from unlabeled
-        observations*, ICLR 2018, eq 6–7. The reference study takes λ_d = 10 λ_od in variant I and λ_d = λ_od in II.
+        observations*, ICLR 2018, DIP-VAE-I and II. The reference study takes λ_d = 10 λ_od in variant I and
+        λ_d = λ_od in II.
 
     Arguments:
         off_diagonal: Weight λ_od.

@@ -14,7 +14,7 @@ class ElboTerms(NamedTuple):
         + \underbrace{\mathrm{KL}(q(z|x) \,\|\, p(z))}_{\text{kl}}
 
     References:
-        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 3.
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, the lower bound.
 
     Example:
         >>> import torch
@@ -51,7 +51,8 @@ def elbo_terms(networks: Networks, x: Float[Tensor, "n ..."], noise: Float[Tenso
     .. math:: z = \mu(x) + \sigma(x) \odot \varepsilon, \qquad \varepsilon \sim N(0, I)
 
     References:
-        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 3 and section 2.4.
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, the lower bound and the
+        reparameterization trick.
 
     Arguments:
         networks: The model with weights.

@@ -29,7 +29,8 @@ class FactorVAE:
     As in the reference implementation both kinds of sample come from one batch (the paper draws two).
 
     References:
-        Kim and Mnih, *Disentangling by factorising*, ICML 2018, eq 2–3 and algorithm 1.
+        Kim and Mnih, *Disentangling by factorising*, ICML 2018, the objective and the
+        algorithm.
 
     Arguments:
         gamma: Weight γ of the total correlation.

@@ -50,7 +50,7 @@ class PCL:
     drawn independently, so the first observation of the row before serves as x*.
 
     References:
-        Hyvärinen and Morioka, *Nonlinear ICA of temporally dependent stationary sources*, AISTATS 2017, eq 11–13; the
+        Hyvärinen and Morioka, *Nonlinear ICA of temporally dependent stationary sources*, AISTATS 2017; the
         form of r and its start: the authors' released code.
 
     Example:

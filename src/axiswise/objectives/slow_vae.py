@@ -29,8 +29,8 @@ class SlowVAE:
     the other frame enters.
 
     References:
-        Klindt et al., *Towards nonlinear disentanglement in natural data with temporal sparse coding*, ICLR 2021, eq 7
-        and appendix; weights: its released code.
+        Klindt et al., *Towards nonlinear disentanglement in natural data with temporal sparse coding*, ICLR 2021;
+        weights: its released code.
 
     Arguments:
         beta: Weight of the divergence from the prior.

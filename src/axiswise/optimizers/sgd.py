@@ -19,7 +19,7 @@ class SGD:
 
     References:
         Sutskever, Martens, Dahl and Hinton, *On the importance of initialization and momentum in deep learning*,
-        ICML 2013, eq 1–4, with the velocity in units of the gradient as in PyTorch: a schedule of the rate acts at
+        ICML 2013, with the velocity in units of the gradient as in PyTorch: a schedule of the rate acts at
         once.
 
     Arguments:

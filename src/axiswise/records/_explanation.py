@@ -67,6 +67,7 @@ class Explanation:
         limits: What cannot be concluded, or only under a condition, in a sentence each.
         about: The settings: points, latents, likelihood, β, prior, versions.
         arrays: What a page plots.
+        conclusion: What to conclude of all findings, in a sentence or two; nothing where that is open.
 
     Example:
         >>> nothing = Explanation("A model", (), ("One point says nothing.",), {}, {})
@@ -82,6 +83,7 @@ class Explanation:
     limits: tuple[str, ...]
     about: Mapping[str, Any]
     arrays: Mapping[str, ndarray]
+    conclusion: str = ""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -108,14 +110,16 @@ class Explanation:
             f"<dt><b>{escape(finding.question)}</b></dt><dd>{escape(finding.sentence)}</dd>"
             for finding in self.findings
         )
+        conclusion = f"<p><b>In short.</b> {escape(self.conclusion)}</p>" if self.conclusion else ""
         limits = "".join(f"<li>{escape(limit)}</li>" for limit in self.limits)
         return (
-            f"<h3>{escape(self.title)}</h3><dl>{answers}</dl><p>What it cannot conclude:</p><ul>{limits}</ul>"
+            f"<h3>{escape(self.title)}</h3>{conclusion}<dl>{answers}</dl>"
+            f"<p>What it cannot conclude:</p><ul>{limits}</ul>"
             "<p><code>axiswise.report.page(explanation, path)</code> draws it.</p>"
         )
 
     def __str__(self) -> str:
-        lines = [self.title]
+        lines = [self.title, *(["", f"In short: {self.conclusion}"] if self.conclusion else [])]
         for finding in self.findings:
             lines += ["", finding.question, f"  {finding.sentence}"]
             if finding.value is not None and math.isfinite(finding.value.estimate):

@@ -81,6 +81,7 @@ def _document(explanation: Explanation) -> str:
     return whole_page(
         explanation.title,
         element("header", element("h1", explanation.title), _facts(explanation.about)),
+        _conclusion(explanation.conclusion),
         _summary(explanation.findings),
         _limits(explanation.limits),
         *(_section(finding, [one for name, one in drawn if name == finding.name]) for finding in explanation.findings),
@@ -103,6 +104,10 @@ def _fact(value: Any) -> str:
     if isinstance(value, tuple | list):
         return " × ".join(str(size) for size in value)
     return "unknown" if value is None else setting(value)
+
+
+def _conclusion(sentence: str) -> Markup:
+    return element("p", element("b", "In short. "), sentence, class_="conclusion") if sentence else Markup()
 
 
 def _summary(findings: Sequence[Finding]) -> Markup:

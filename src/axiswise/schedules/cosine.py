@@ -13,7 +13,8 @@ class Cosine:
     .. math:: v(t) = \mathrm{end} + (\mathrm{start} - \mathrm{end}) \tfrac12 (1 + \cos \pi t / T)
 
     References:
-        Loshchilov and Hutter, *SGDR: stochastic gradient descent with warm restarts*, ICLR 2017, eq 5.
+        Loshchilov and Hutter, *SGDR: stochastic gradient descent with warm restarts*, ICLR 2017, one run
+        without restarts.
 
     Arguments:
         start: Value at step 0.

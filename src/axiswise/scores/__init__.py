@@ -19,11 +19,11 @@ from axiswise.scores.gaussian_wasserstein_correlation import (
 from axiswise.scores.hoyer import Hoyer, hoyer
 from axiswise.scores.inputs import Inputs, Split, UndefinedScore, read_codes, read_pair, read_population, split
 from axiswise.scores.irs import IRS, irs
+from axiswise.scores.latent_mutual_information import LatentMutualInformation, latent_mutual_information
 from axiswise.scores.match_latents import LatentMatches, match_latents
 from axiswise.scores.mcc import MCC, mcc
 from axiswise.scores.mig import MIG, mig
 from axiswise.scores.modularity import Modularity, modularity
-from axiswise.scores.mutual_information import MutualInformation, mutual_information
 from axiswise.scores.sap import SAP, sap
 from axiswise.scores.score import Declaration, Invariance, as_codes, declaration, score
 from axiswise.scores.udr import UDR, udr
@@ -49,8 +49,8 @@ __all__ = [
     "Inputs",
     "Invariance",
     "LatentMatches",
+    "LatentMutualInformation",
     "Modularity",
-    "MutualInformation",
     "Split",
     "UndefinedScore",
     "active_units",
@@ -69,11 +69,11 @@ __all__ = [
     "gaussian_wasserstein_correlation",
     "hoyer",
     "irs",
+    "latent_mutual_information",
     "match_latents",
     "mcc",
     "mig",
     "modularity",
-    "mutual_information",
     "read_codes",
     "read_pair",
     "read_population",

@@ -86,7 +86,8 @@ def boosted_trees(
 
     References:
         Friedman, *Greedy function approximation: a gradient boosting machine*, Annals of Statistics 29(5), 2001,
-        algorithms 2, 5 and 6, equation 35 for the gain, section 8.1 for the importance.
+        the algorithms for squared error and for logistic loss of two and of more classes; the gain of a split and the
+        importance of a variable are its, too.
 
     Arguments:
         codes: Variables to predict from.

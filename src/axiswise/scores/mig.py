@@ -79,8 +79,8 @@ def mig(
 
     References:
         Chen, Li, Grosse and Duvenaud, *Isolating sources of disentanglement in variational autoencoders*, NeurIPS 2018,
-        equation 6; estimated from binned means as in Locatello et al., *Challenging common assumptions in the
-        unsupervised learning of disentangled representations*, ICML 2019. For nearest neighbours see
+        the mutual information gap; estimated from binned means as in Locatello et al., *Challenging common assumptions
+        in the unsupervised learning of disentangled representations*, ICML 2019. For nearest neighbours see
         `axiswise.numerics.neighbours`.
 
     Arguments:

@@ -61,7 +61,7 @@ def modularity(
     or 0 if it has no information.
 
     References:
-        Ridgeway and Mozer, *Learning deep disentangled embeddings with the F-statistic loss*, NeurIPS 2018, equation 2;
+        Ridgeway and Mozer, *Learning deep disentangled embeddings with the F-statistic loss*, NeurIPS 2018;
         estimated as in Locatello et al., *Challenging common assumptions*, ICML 2019.
 
     Arguments:

@@ -75,7 +75,7 @@ def udr(
 
     References:
         Duan, Matthey, Saraiva, Watters, Burgess, Lerchner and Higgins, *Unsupervised model selection for variational
-        disentangled representation learning*, ICLR 2020, equation 3.
+        disentangled representation learning*, ICLR 2020.
 
     Arguments:
         codes: Posterior means of the members at the same samples.

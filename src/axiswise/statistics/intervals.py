@@ -94,8 +94,8 @@ def bootstrap(
     level: see `mean_interval`, which is what to use for means.
 
     References:
-        Efron, *Better bootstrap confidence intervals*, Journal of the American Statistical Association 82, 1987,
-        equations 2.3 and 6.6.
+        Efron, *Better bootstrap confidence intervals*, Journal of the American Statistical Association 82, 1987, the
+        interval BCa and its acceleration for one sample.
 
     Arguments:
         values: One value a member; missing ones are left out and counted.

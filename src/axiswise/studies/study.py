@@ -12,7 +12,9 @@ from axiswise.population import Member
 from axiswise.stopping import StoppingRule
 
 Scale = Literal["smoke", "default", "paper"]
+"""How large a study is: seconds, to see that it runs; our own size; the size of the paper."""
 SCALES: tuple[Scale, ...] = ("smoke", "default", "paper")
+"""Every scale, the smallest first."""
 
 
 @dataclass(frozen=True)

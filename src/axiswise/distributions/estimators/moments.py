@@ -25,7 +25,7 @@ class MomentMatching:
 
     References:
         Kumar, Sattigeri and Balakrishnan, *Variational inference of disentangled latent concepts from unlabeled
-        observations*, ICLR 2018, eq 5–7 (covariances, of a standard normal prior), mentioned in this role by Mathieu,
+        observations*, ICLR 2018 (covariances, of a standard normal prior), mentioned in this role by Mathieu,
         Rainforth, Siddharth and Teh, *Disentangling disentanglement in variational autoencoders*, ICML 2019, section 5.
 
     Example:
@@ -87,7 +87,7 @@ def aggregate_covariance(posterior: Parameters, *, of_means: bool) -> Float[Tens
 
     References:
         Kumar, Sattigeri and Balakrishnan, *Variational inference of disentangled latent concepts from unlabeled
-        observations*, ICLR 2018, eq 5.
+        observations*, ICLR 2018.
 
     Arguments:
         posterior: The posteriors, an axis of observations first.

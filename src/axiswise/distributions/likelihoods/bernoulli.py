@@ -15,7 +15,7 @@ class Bernoulli:
     Grey values between 0 and 1 count as expected successes, as in the reference implementations.
 
     References:
-        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 11.
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, the Bernoulli decoder.
 
     Example:
         >>> import math

@@ -18,7 +18,8 @@ class Gaussian:
     A squared error without the usual half, as in rolinek2019 eq 11–12, is ``Gaussian(0.5**0.5)`` up to a constant.
 
     References:
-        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 12, with a fixed variance.
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, the Gaussian decoder, with a
+        fixed variance.
 
     Arguments:
         scale: Standard deviation s of each pixel.

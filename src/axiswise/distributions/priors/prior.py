@@ -58,7 +58,8 @@ def kl_at(
     It is unbiased, and may be negative. Each density counts once, whatever the number of latents.
 
     References:
-        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, eq 6.
+        Kingma and Welling, *Auto-encoding variational Bayes*, ICLR 2014, the estimator of the bound
+        without a closed form.
 
     Arguments:
         sample: Draws of the posterior.

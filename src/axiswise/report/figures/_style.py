@@ -21,10 +21,19 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from axiswise._arguments import checked
 from axiswise.errors import AxiswiseError
 
-INK, MUTED, RULE, ACCENT = "#1f2933", "#7b8794", "#e4e7eb", "#2b6cb0"
-SEQUENCE = ListedColormap(colormaps["viridis"](np.linspace(0, 0.9, 256)))  # the palest yellow is lost on white
+INK = "#1f2933"
+"""The colour of text and axes."""
+MUTED = "#7b8794"
+"""The colour of what stands behind: ticks, notes, baselines."""
+RULE = "#e4e7eb"
+ACCENT = "#2b6cb0"
+"""The colour of what a figure is about."""
+SEQUENCE = ListedColormap(colormaps["viridis"](np.linspace(0, 0.9, 256)))
+"""The colours of ordered values: viridis without its palest yellow, which is lost on white."""
 DPI = 200
-WIDTH = 9.6  # inches of a figure as wide as the page
+"""Dots in an inch of a figure."""
+WIDTH = 9.6
+"""Inches of a figure as wide as the page."""
 KEY = {"frameon": True, "fancybox": False, "facecolor": "white", "framealpha": 0.9, "edgecolor": RULE}
 """The style of a legend among points: its box separates its marks from data."""
 STYLE = {

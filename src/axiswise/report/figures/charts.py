@@ -24,6 +24,7 @@ from axiswise.report.figures._style import ACCENT, MUTED, SEQUENCE, WIDTH, pictu
 from axiswise.statistics import mean_interval
 
 PALETTE = ("#2b6cb0", "#d9622b", "#2f9e77", "#b5579c", "#d69e2e", "#4fb3d9", "#6b5bb5", "#7b8794")
+"""The colours of kinds that have no order."""
 DECADE = 10.0
 CHARACTERS = 21  # of tick labels that fit below the values of one of four panels
 TITLE = 34  # characters of a small title that fit above one of four panels

@@ -16,7 +16,7 @@ from axiswise.shapes import Bins, Codes, Float, OnMissing
 ROWS = 16  # of pairs that are counted at a time: their tables fit the cache
 
 
-class MutualInformation(NamedTuple, Of[Value]):
+class LatentMutualInformation(NamedTuple, Of[Value]):
     """The mean mutual information of two latents, that of each pair, and how it was estimated."""
 
     score: Value
@@ -37,14 +37,17 @@ class MutualInformation(NamedTuple, Of[Value]):
 
 @score(invariances=["permute", "flip", "shift", "scale"], chance=0.0, best=0.0)
 @checked
-def mutual_information(codes: Codes, *, missing: OnMissing = "raise", bins: Bins = 20) -> MutualInformation[Value]:
+def latent_mutual_information(
+    codes: Codes, *, missing: OnMissing = "raise", bins: Bins = 20
+) -> LatentMutualInformation[Value]:
     r"""Scores how much two latents say about each other, on average over pairs. It needs no factors.
 
     .. math:: \frac{1}{Z (Z - 1)} \sum_{y \ne z} I(c_y; c_z)
 
     It is 0 for independent latents, and a constant latent is independent of all others: a collapsed code scores 0, as
     does one of a single latent. The estimate of independent latents is about (bins − 1)² / 2n above 0, more than some
-    differences that are reported: compare at the same bins and samples.
+    differences that are reported: compare at the same bins and samples. What latents say about *factors* is the field
+    `information` of :func:`mig`; of counts of two variables, see :func:`axiswise.numerics.mutual_information`.
 
     References:
         Locatello et al., *Challenging common assumptions in the unsupervised learning of disentangled representations*,
@@ -58,7 +61,8 @@ def mutual_information(codes: Codes, *, missing: OnMissing = "raise", bins: Bins
     Example:
         >>> grid = np.stack(np.meshgrid(np.arange(3), np.arange(4)), -1).reshape(-1, 2)
         >>> copied = grid[:, [0, 0]]
-        >>> round(mutual_information(grid).score, 6), round(mutual_information(copied).score / float(np.log(3)), 6)
+        >>> apart, alike = latent_mutual_information(grid).score, latent_mutual_information(copied).score
+        >>> round(apart, 6), round(alike / float(np.log(3)), 6)
         (0.0, 1.0)
     """
     codes, inputs = read_codes(codes, missing)
@@ -67,7 +71,7 @@ def mutual_information(codes: Codes, *, missing: OnMissing = "raise", bins: Bins
     information = np.stack([_between(member, bins) for member in members]).reshape(*leading, latents, latents)
     others = ~np.eye(latents, dtype=bool)
     mean = information[..., others].mean(-1) if latents > 1 else np.zeros(leading)
-    return MutualInformation(as_value(mean), information, bins, samples, inputs)
+    return LatentMutualInformation(as_value(mean), information, bins, samples, inputs)
 
 
 def _between(codes: Float[ndarray, "n z"], bins: int) -> Float[ndarray, "z z"]:

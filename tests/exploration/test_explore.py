@@ -65,6 +65,45 @@ def test_members_are_ranked_by_a_measure_whose_better_values_are_known(populatio
     assert {choice.position: choice.role for choice in chosen if choice.runs and "seed" not in choice.role} == roles
 
 
+@pytest.fixture(scope="module")
+def objectives():
+    """Two objectives, three seeds each."""
+    return Population([*trained(seeds=3).trained, *trained(aw.objectives.BetaTCVAE(0.1), seeds=3).trained])
+
+
+def test_where_objectives_are_compared_the_median_seed_of_each_runs(objectives):
+    ranks = [5.0, 1.0, 2.0, 4.0, 3.0, 6.0]
+    scores = {member.address: {"mig": rank} for rank, member in zip(ranks, objectives.members, strict=True)}
+    found = aw.explore(objectives, SPRITES, scores=scores)
+    assert [(own.settings["objective"], own.settings["seed"], own.role) for own in found.running] == [
+        ("BetaTCVAE", 0, "median seed by mig"),
+        ("BetaVAE", 2, "median seed by mig"),
+    ]
+    unknown = [choice.position for choice in choose(objectives.members, {}, None) if choice.runs]
+    assert unknown == [0, 3]
+    partly = {objectives.members[4].address: {"mig": 1.0}}
+    assert [choice.position for choice in choose(objectives.members, partly, None) if choice.runs] == [4, 0]
+
+
+def test_several_seeds_of_each_setting_stand_beside_each_other(objectives):
+    ranks = [5.0, 1.0, 2.0, 4.0, 3.0, 6.0]
+    scores = {member.address: {"mig": rank} for rank, member in zip(ranks, objectives.members, strict=True)}
+    chosen = [choice for choice in choose(objectives.members, scores, None, each=2) if choice.runs]
+    assert [(choice.position, choice.role) for choice in chosen] == [  # one of each first: a full page is fair
+        (5, "best seed by mig"),
+        (0, "best seed by mig"),
+        (4, "worst seed by mig"),
+        (1, "worst seed by mig"),
+    ]
+    found = aw.explore(objectives, SPRITES, scores=scores, each=2)
+    assert [own.settings["objective"] for own in found.running] == ["BetaTCVAE"] * 2 + ["BetaVAE"] * 2
+    roles = [choice.role for choice in choose(objectives.members, scores, None, each=3) if choice.runs]
+    assert roles == [f"{word} seed by mig" for word in ("best", "median", "worst") for _ in range(2)]
+    assert sum(choice.runs for choice in choose(objectives.members, scores, None, each=9)) == 6
+    with pytest.raises(AxiswiseError, match="not both"):
+        aw.explore(objectives, SPRITES, members=[0], each=2)
+
+
 def test_without_scores_the_first_members_run(population):
     assert [choice.position for choice in choose(population.members, {}, None) if choice.runs] == [0, 1, 2]
     found = aw.explore(population, SPRITES, members=[4, 1])

@@ -648,10 +648,11 @@
     const image = make("canvas", { className: images ? "image" : "image plane", tabIndex: 0, role: "img",
       "aria-label": `What member ${member.letter} decodes. Drag, or use the arrow keys, to move two latents.` });
     draggable(image);
-    const lead = make("button", { type: "button", className: "lead-button", textContent: "Let it lead" });
+    const lead = make("button", { type: "button", className: "lead-button", textContent: "Let it lead",
+      title: `The sliders become those of ${member.letter}` });
     lead.addEventListener("click", () => leadWith(member));
     const note = make("p", { className: "member-note" });
-    const name = make("h3", {}, make("span", { className: "letter", textContent: member.letter }), ` ${member.name}`);
+    const name = make("h3", { title: member.name }, make("span", { className: "letter", textContent: member.letter }), ` ${member.short}`);
     const role = make("p", { className: "role", textContent: [member.role, ...member.scores].filter(Boolean).join(" · ") });
     const card = make("article", { className: "member" }, image, make("div", { className: "member-text" }, name, role, note, lead));
     const parts = { card, image, note, lead, facts: make("div", { className: "facts-of" }) };

@@ -15,6 +15,7 @@ from axiswise.distributions import Deterministic
 from axiswise.errors import AxiswiseError
 from axiswise.exploration._choice import choose
 from axiswise.exploration._decoder import read_decoder
+from axiswise.exploration._layers import rounded
 from axiswise.exploration.explore import MEMBER_BYTES, PAGE_BYTES, page_bytes
 from axiswise.geometry import haar_chance
 from axiswise.population import Population
@@ -334,3 +335,13 @@ def test_architectures_run_on_convolutions_alone(name):
     buffers = sum(buffer.numel() for buffer in decoder.buffers() if buffer.is_floating_point())
     assert len(program.weights) == weights + buffers
     assert {layer["kind"] for layer in program.layers} <= {"convolution", "batch_norm", "activation"}
+
+
+def test_kernels_are_five_times_nearer_than_floating_point_numbers_of_16_bits_are():
+    kernel = torch.randn(32, 32, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    errors = [(each - kernel).square().mean().sqrt() for each in (rounded(kernel), kernel.half().double())]
+    assert errors[0] < errors[1] / 5
+    wide = torch.cat([torch.ones(1, 2), torch.full((1000, 2), 1.2345e-3)])  # whole numbers would leave two digits of
+    torch.testing.assert_close(rounded(wide), wide, rtol=1e-3, atol=0.0)
+    for few in (torch.zeros(2, 2), torch.zeros(0, 3), torch.tensor([[float(2**20), -1.0]])):
+        torch.testing.assert_close(rounded(few), few, rtol=1e-3, atol=0.0)

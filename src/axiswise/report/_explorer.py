@@ -372,7 +372,7 @@ def _member(member: ExploredMember, short: str) -> dict[str, Any]:
         "role": _role(member.role),
         "scores": _scores(member),
         "layers": list(member.layers),
-        "weights": _encoded(arrays["weights"].astype("<f2").tobytes()),
+        "weights": _encoded(arrays["weights"].astype("<u2").tobytes()),
         "codes": _encoded(arrays["codes"].astype("<f4").tobytes()),
         "decoded": _encoded(arrays["decoded"].astype("<f4").tobytes()),
         "active": arrays["active"].tolist(),

@@ -253,6 +253,9 @@ def test_the_geometry_is_that_of_the_rotated_model(page, exploration, population
 
 
 def test_a_rotation_leaves_the_image_and_turns_the_sliders(page):
+    page.execute_script(
+        "const s = explorer.state; s.hand = [0, 1, 2, 3].find((each) => ![s.across, s.up].includes(each))"
+    )
     before, code = page.execute_script(IMAGE, 0), page.execute_script(CODE, 0)
     page.find_element(By.ID, "angle").send_keys(Keys.ARROW_RIGHT * 30)
     drawn(page)
@@ -261,6 +264,7 @@ def test_a_rotation_leaves_the_image_and_turns_the_sliders(page):
     assert sum(name.endswith("′") for name in names) == 2
     across, up = page.execute_script("return [explorer.state.across, explorer.state.up]")
     assert page.find_element(By.ID, "rotates").text == f"rotate z{across} and z{up}"
+    assert page.find_element(By.ID, "hand").text == f"z{across}′"  # what the knob turns is what is shown
     leading_slider(page).send_keys(Keys.ARROW_RIGHT)
     drawn(page)
     moved = np.flatnonzero(np.array(page.execute_script(CODE, 0)) != np.array(code))

@@ -653,7 +653,7 @@
     lead.addEventListener("click", () => leadWith(member));
     const note = make("p", { className: "member-note" });
     const name = make("h3", { title: member.name }, make("span", { className: "letter", textContent: member.letter }), ` ${member.short}`);
-    const role = make("p", { className: "role", textContent: [member.role, ...member.scores].filter(Boolean).join(" · ") });
+    const role = make("p", { className: "role" }, ...[member.role, ...member.scores].filter(Boolean).map((line) => make("span", { textContent: line })));
     const card = make("article", { className: "member" }, image, make("div", { className: "member-text" }, name, role, note, lead));
     const parts = { card, image, note, lead, facts: make("div", { className: "facts-of" }) };
     const pictures = [];
@@ -708,6 +708,7 @@
     }
     place("angle").addEventListener("input", () => {
       state.angle = Number(place("angle").value) * Math.PI / 180;
+      if (![state.across, state.up].includes(state.hand)) state.hand = state.across; // one of those that turn is shown
       changed({ hand: true });
       drawHistograms();
       for (const member of members) {

@@ -63,6 +63,12 @@ WORDS = (
         "no counterpart",
         "No latent of that model shares at least half of the variance, a correlation of 0.71. That model stands still.",
     ),
+    ("leads", "The sliders are the latents of the model that leads. “Let it lead” makes it another."),
+    (
+        "seed",
+        "The number that a model’s random numbers come from. Of models that differ in it alone, “median seed by MIG” "
+        "is the one in the middle by that score.",
+    ),
     (
         "Jacobian",
         "J has a column for each latent: how every pixel changes when the latent grows by a little.",

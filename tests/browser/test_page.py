@@ -253,6 +253,9 @@ def test_the_geometry_is_that_of_the_rotated_model(page, exploration, population
 
 
 def test_a_rotation_leaves_the_image_and_turns_the_sliders(page):
+    page.execute_script(
+        "const s = explorer.state; s.hand = [0, 1, 2, 3].find((each) => ![s.across, s.up].includes(each))"
+    )
     before, code = page.execute_script(IMAGE, 0), page.execute_script(CODE, 0)
     page.find_element(By.ID, "angle").send_keys(Keys.ARROW_RIGHT * 30)
     drawn(page)
@@ -261,6 +264,7 @@ def test_a_rotation_leaves_the_image_and_turns_the_sliders(page):
     assert sum(name.endswith("′") for name in names) == 2
     across, up = page.execute_script("return [explorer.state.across, explorer.state.up]")
     assert page.find_element(By.ID, "rotates").text == f"rotate z{across} and z{up}"
+    assert page.find_element(By.ID, "hand").text == f"z{across}′"  # what the knob turns is what is shown
     leading_slider(page).send_keys(Keys.ARROW_RIGHT)
     drawn(page)
     moved = np.flatnonzero(np.array(page.execute_script(CODE, 0)) != np.array(code))
@@ -299,6 +303,23 @@ def test_a_narrow_page_keeps_scores_the_number_of_models_and_reset_beside_the_me
     assert abs(tops[0] - tops[1]) < 5
 
 
+def test_on_a_narrow_page_pictures_stay_in_sight_and_cover_no_slider(page):
+    size = page.get_window_size()
+    page.set_window_size(500, 700)
+    wait_until(lambda: page.execute_script("return innerWidth <= 860 && !explorer.measuring"))
+    page.execute_script("document.querySelector('#sliders .latent:last-child').scrollIntoView({ behavior: 'instant' })")
+    drawn(page)
+    image = page.find_element(By.CSS_SELECTOR, ".member .image")
+    box = "const box = arguments[0].getBoundingClientRect(); return [box.top, box.bottom]"
+    top, bottom = page.execute_script(box, image)
+    stage = page.execute_script(box, page.find_element(By.CLASS_NAME, "stage"))
+    slider = page.execute_script(box, page.find_element(By.CSS_SELECTOR, "#sliders .latent:last-child"))
+    page.set_window_size(size["width"], size["height"])
+    assert 0 <= top < bottom <= stage[1] <= slider[0] < slider[1]
+    assert slider[0] < 400  # scrolled to
+    assert stage[1] < 240  # a third of a small screen: what is above the pictures has gone
+
+
 HOSTILE = "</script><img src=x onerror=document.title=1><script>document.title=2</script>"
 
 
@@ -319,7 +340,7 @@ def test_names_are_text_and_there_may_be_more_members_than_letters(browser, expl
     browser.get_log("browser")
     browser.get(aw.report.explorer(hostile, tmp_path / "explorer.html").as_uri())
     wait_until(lambda: browser.execute_script(RUNNING) is False)
-    letters = [letter.text for letter in browser.find_elements(By.CSS_SELECTOR, ".member .letter")]
+    letters = [letter.text for letter in browser.find_elements(By.CSS_SELECTOR, ".member h3 .letter")]
     assert (letters[:2], letters[25:]) == (["A", "B"], ["Z", "AA"])
     assert browser.title == HOSTILE
     assert HOSTILE in browser.find_element(By.CSS_SELECTOR, ".member h3").text

@@ -39,7 +39,7 @@ def test_files_of_models_are_compared(codes, tmp_path):
     assert next(line for line in lines if line[:1] == ["agreement"])[1] == f"{found.score:.3f}"
     ends = found.over_points[1:3] + found.over_members[1:3]
     assert all(f"{end:.3f}" in output for end in ends)
-    assert "on average: 3, 2, 2" in output
+    assert "at least 2, 3 of 3 members have, itself among them, on average: 2, 2" in output
     for name, own, rank in zip("abc", found.per_member, ranking.score, strict=True):
         assert [f"{name}.npy", f"{own:.3f}", f"{rank:.3f}", "3"] in lines
     best = "abc"[int(found.per_member.argmax())]
@@ -52,6 +52,11 @@ def test_files_of_models_are_compared(codes, tmp_path):
     assert stored["agreement"]["over_members"]["high"] == found.over_members.high
     assert stored["agreement"]["matches"] == found.matches.tolist()
     assert stored["udr"]["score"] == ranking.score.tolist()
+    chance = stored["chance"]["agreement"]["score"]
+    assert [f"{chance:.3f}", "1.000"] == next(line for line in lines if line[:1] == ["agreement"])[8:10]
+    noise = np.random.default_rng(1).normal(size=codes.shape)
+    assert chance == pytest.approx(agreement(noise).score, abs=0.05)  # of 200 points, not of infinitely many
+    assert chance > 0.03
 
 
 def test_a_stack_is_compared_alone_or_with_others(codes):

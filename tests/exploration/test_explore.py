@@ -15,6 +15,7 @@ from axiswise.distributions import Deterministic
 from axiswise.errors import AxiswiseError
 from axiswise.exploration._choice import choose
 from axiswise.exploration._decoder import read_decoder
+from axiswise.exploration._layers import rounded
 from axiswise.exploration.explore import MEMBER_BYTES, PAGE_BYTES, page_bytes
 from axiswise.geometry import haar_chance
 from axiswise.population import Population
@@ -63,6 +64,45 @@ def test_members_are_ranked_by_a_measure_whose_better_values_are_known(populatio
     scores = {member.address: dict.fromkeys(measures, float(member.seed)) for member in population.members}
     chosen = choose(population.members, scores, None)
     assert {choice.position: choice.role for choice in chosen if choice.runs and "seed" not in choice.role} == roles
+
+
+@pytest.fixture(scope="module")
+def objectives():
+    """Two objectives, three seeds each."""
+    return Population([*trained(seeds=3).trained, *trained(aw.objectives.BetaTCVAE(0.1), seeds=3).trained])
+
+
+def test_where_objectives_are_compared_the_median_seed_of_each_runs(objectives):
+    ranks = [5.0, 1.0, 2.0, 4.0, 3.0, 6.0]
+    scores = {member.address: {"mig": rank} for rank, member in zip(ranks, objectives.members, strict=True)}
+    found = aw.explore(objectives, SPRITES, scores=scores)
+    assert [(own.settings["objective"], own.settings["seed"], own.role) for own in found.running] == [
+        ("BetaTCVAE", 0, "median seed by mig"),
+        ("BetaVAE", 2, "median seed by mig"),
+    ]
+    unknown = [choice.position for choice in choose(objectives.members, {}, None) if choice.runs]
+    assert unknown == [0, 3]
+    partly = {objectives.members[4].address: {"mig": 1.0}}
+    assert [choice.position for choice in choose(objectives.members, partly, None) if choice.runs] == [4, 0]
+
+
+def test_several_seeds_of_each_setting_stand_beside_each_other(objectives):
+    ranks = [5.0, 1.0, 2.0, 4.0, 3.0, 6.0]
+    scores = {member.address: {"mig": rank} for rank, member in zip(ranks, objectives.members, strict=True)}
+    chosen = [choice for choice in choose(objectives.members, scores, None, each=2) if choice.runs]
+    assert [(choice.position, choice.role) for choice in chosen] == [  # one of each first: a full page is fair
+        (5, "best seed by mig"),
+        (0, "best seed by mig"),
+        (4, "worst seed by mig"),
+        (1, "worst seed by mig"),
+    ]
+    found = aw.explore(objectives, SPRITES, scores=scores, each=2)
+    assert [own.settings["objective"] for own in found.running] == ["BetaTCVAE"] * 2 + ["BetaVAE"] * 2
+    roles = [choice.role for choice in choose(objectives.members, scores, None, each=3) if choice.runs]
+    assert roles == [f"{word} seed by mig" for word in ("best", "median", "worst") for _ in range(2)]
+    assert sum(choice.runs for choice in choose(objectives.members, scores, None, each=9)) == 6
+    with pytest.raises(AxiswiseError, match="not both"):
+        aw.explore(objectives, SPRITES, members=[0], each=2)
 
 
 def test_without_scores_the_first_members_run(population):
@@ -295,3 +335,13 @@ def test_architectures_run_on_convolutions_alone(name):
     buffers = sum(buffer.numel() for buffer in decoder.buffers() if buffer.is_floating_point())
     assert len(program.weights) == weights + buffers
     assert {layer["kind"] for layer in program.layers} <= {"convolution", "batch_norm", "activation"}
+
+
+def test_kernels_are_five_times_nearer_than_floating_point_numbers_of_16_bits_are():
+    kernel = torch.randn(32, 32, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    errors = [(each - kernel).square().mean().sqrt() for each in (rounded(kernel), kernel.half().double())]
+    assert errors[0] < errors[1] / 5
+    wide = torch.cat([torch.ones(1, 2), torch.full((1000, 2), 1.2345e-3)])  # whole numbers would leave two digits of
+    torch.testing.assert_close(rounded(wide), wide, rtol=1e-3, atol=0.0)
+    for few in (torch.zeros(2, 2), torch.zeros(0, 3), torch.tensor([[float(2**20), -1.0]])):
+        torch.testing.assert_close(rounded(few), few, rtol=1e-3, atol=0.0)

@@ -3,7 +3,7 @@
 Each stand-in is as small as its kind allows; what is tested is that the population trains it as a plain loop would.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -12,12 +12,12 @@ from torch.func import jacfwd, vmap
 
 from axiswise import data, evaluate, geometry, grid, models, objectives, optimizers, scores, train
 from axiswise.distributions import Diagonal, Gaussian, StandardNormal
-from axiswise.errors import NotDefined
+from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.models import VAE
 from axiswise.numerics import integers, normal, uniform
 from axiswise.objectives import Draw, Needs, Terms, Trainable
 from axiswise.objectives.elbo_terms import elbo_terms
-from axiswise.population import Member
+from axiswise.population import Member, Population, load
 from axiswise.schedules import Hyperparameter
 
 RATE = 1e-3
@@ -235,3 +235,25 @@ def test_a_measure_may_compare_members():
     rows = evaluate(trained, square, [likeness], points=100)
     assert shapes == [torch.Size([3, 100, 2])]
     assert abs(rows[0]["value"] - 1.0) < 1e-6
+
+
+def test_members_are_of_use_without_their_adversaries_which_only_training_needs(tmp_path):
+    square = data.synth_linear(samples=200)
+    members = grid(model=models.linear(3, 2), objective=Adversarial(1.0), steps=5, batch=8, seed=range(2))
+    whole = train(members, square)
+
+    def without(trained, *names):
+        return replace(trained, weights={name: each for name, each in trained.weights.items() if name not in names})
+
+    adversary = [name for name in whole.trained[0].weights if name.startswith("discriminator")]
+    first, second = whole.trained
+    small = Population([without(first, *adversary), second])
+    small.save(tmp_path)
+    whole.save(tmp_path)  # which changes nothing
+    found = load(tmp_path, own=[Adversarial])
+    assert [len(each.weights) for each in found.trained] == [len(first.weights) - len(adversary), len(first.weights)]
+    x = square.x(torch.arange(4))
+    assert torch.equal(found.encode(x).mean, whole.encode(x).mean)
+    Population([without(first, adversary[0])]).save(tmp_path / "torn")
+    with pytest.raises(AxiswiseError, match=rf"has '{adversary[0]}' of shape none"):
+        load(tmp_path / "torn", own=[Adversarial])

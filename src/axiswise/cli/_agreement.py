@@ -20,6 +20,10 @@ if TYPE_CHECKING:  # these would import PyTorch or scipy
     from axiswise.statistics import Interval
 
 
+BEST = 1.0  # of the score
+MOST_COUNTS = 8  # that a line spells out
+
+
 class Members(NamedTuple):
     """Codes of models at the same points, what the models and their latents are called, and what there is to say."""
 
@@ -32,12 +36,14 @@ class Members(NamedTuple):
 def print_agreement(files: Sequence[str], missing: "OnMissing", json_file: Path | None, console: Console) -> None:
     """Prints the agreement of the models in these files, and UDR beside it; writes both to a file if one is given."""
     from axiswise.records import versions, write_json
-    from axiswise.scores import agreement, declaration, udr
+    from axiswise.scores import agreement, udr
 
     members = _read_members(files)
     with console.status("agreement …"), noted():  # on a terminal only
         found = agreement(members.codes, missing=missing)
         ranking = udr(members.codes, missing=missing)
+        unrelated = _unrelated(members.codes)
+        chance, by_chance = agreement(unrelated), udr(unrelated)
     notes = [*members.notes, *constant_notes(found.inputs)]
     if found.inputs.dropped:
         rows = members.codes.shape[1]
@@ -48,17 +54,23 @@ def print_agreement(files: Sequence[str], missing: "OnMissing", json_file: Path 
         console.print(Text(line), soft_wrap=True)
 
     scores = _grid("score", "value", "95 % over points", "95 % over members", "chance", "best", "how")
-    declared = declaration(agreement)
-    ends = [f"{end:.3f}" for end in (declared.chance, declared.best)] if declared else []
+    over_points, over_members = _ends(found.over_points), _ends(found.over_members)
+    expected = f"{chance.score:.3f}"
     scores.add_row(
-        "agreement", f"{found.score:.3f}", _ends(found.over_points), _ends(found.over_members), *ends, found.estimator
+        "agreement", f"{found.score:.3f}", over_points, over_members, expected, f"{BEST:.3f}", found.estimator
     )
-    shared = f"{found.shared.estimate:.2f}"
-    scores.add_row("shared latents", shared, "–", _ends(found.shared), "–", "–", "counterparts that two members have")
-    scores.add_row("udr", f"{ranking.score.mean():.3f}", "–", "–", "–", "–", f"mean of members; {ranking.estimator}")
+    shared, expected = f"{found.shared.estimate:.2f}", f"{chance.shared.estimate:.2f}"
+    how = "counterparts that two members have"
+    scores.add_row("shared latents", shared, "–", _ends(found.shared), expected, str(latents), how)
+    value, expected = f"{ranking.score.mean():.3f}", f"{by_chance.score.mean():.3f}"
+    scores.add_row("udr", value, "–", "–", expected, "–", f"mean of members; {ranking.estimator}")
     console.print(scores)
-    told = ", ".join(f"{number:.3g}" for number in found.recurring)
-    line = f"\nlatents of a member that at least 1, 2, … members have, on average: {told}\n"
+    told = ", ".join(f"{number:.3g}" for number in found.recurring[1:])
+    counts = ", ".join(map(str, range(2, count + 1))) if count <= MOST_COUNTS else "2, 3, …"
+    console.print(Text("chance: the same codes, the points of each member shuffled"), soft_wrap=True)
+    line = (
+        f"\nlatents of a member that at least {counts} of {count} members have, itself among them, on average: {told}\n"
+    )
     console.print(Text(line), soft_wrap=True)
 
     each = _grid("member", "agreement", "udr", "latents")
@@ -71,7 +83,16 @@ def print_agreement(files: Sequence[str], missing: "OnMissing", json_file: Path 
     if json_file:
         about = {"format": "axiswise-agreement-1", "files": files, "members": members.names, "notes": notes}
         about |= {"latent_names": members.latent_names, "versions": versions()}
-        write_json(json_file, as_json({**about, "agreement": found, "udr": ranking}))
+        write_json(
+            json_file,
+            as_json({**about, "agreement": found, "udr": ranking, "chance": {"agreement": chance, "udr": by_chance}}),
+        )
+
+
+def _unrelated(codes: np.ndarray) -> np.ndarray:
+    """The same codes, without rows that have missing values, of points that no two members have in common."""
+    generator = np.random.default_rng(0)
+    return np.stack([generator.permutation(own) for own in codes[:, ~np.isnan(codes).any((0, 2))]])
 
 
 def _read_members(files: Sequence[str]) -> Members:

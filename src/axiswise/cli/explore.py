@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # all would import PyTorch
     from axiswise.studies import Run
 
 MEGABYTES = 8.0
+MOST_RUNS = 3  # that a page names
 MOST_MEMBERS = 200  # that a page is made of without being asked for
 
 
@@ -38,8 +39,12 @@ def explore(
     members: Annotated[
         str | None,
         typer.Option(
-            help="Who runs in the page, the first leads: positions or addresses, with commas; five if not given."
+            help="Who runs in the page, the first leads: positions or addresses, with commas; if not given, five, or "
+            "the median seed of each objective."
         ),
+    ] = None,
+    each: Annotated[
+        int | None, typer.Option(help="How many seeds of each objective or other setting run, instead.", min=1)
     ] = None,
     run: Annotated[
         str | None, typer.Option(help="A run of the study, or the beginning of the names of several, such as sprites/.")
@@ -82,7 +87,9 @@ def explore(
         if members
         else None
     )
-    _write(folder, page, explored, dataset, chosen, megabytes)
+    if chosen is not None and each is not None:
+        raise AxiswiseError("--members names who runs, and --each how many of each setting: give one of them.")
+    _write(folder, page, explored, dataset, chosen, megabytes, each)
 
 
 def explorer_of_study(folder: Path, runs: "Sequence[Run]") -> None:
@@ -138,6 +145,7 @@ def _write(
     dataset: "FactorDataset",
     members: list[int] | None,
     megabytes: float,
+    each: int | None = None,
 ) -> None:
     from axiswise.exploration import explore as run
     from axiswise.report import explorer, write_report
@@ -147,10 +155,11 @@ def _write(
         explored.population,
         dataset,
         members=members,
+        each=each,
         scores=_scores(folder, explored.runs) if header else None,
         megabytes=megabytes,
         title=header.get("title") or f"Explore {folder.resolve().name}",
-        summary=f"Members of {', '.join(explored.runs)}." if header else "",
+        summary=_summary(explored.runs) if header else "",
     )
     written = explorer(exploration, page)
     still = len(exploration.members) - len(exploration.running)
@@ -163,6 +172,11 @@ def _write(
             typer.echo(f"  {member.address} is still, since {member.reason}")
     if page == folder / EXPLORER_FILE and (folder / REPORT_FILE).is_file():
         write_report(folder)  # which then links to the page
+
+
+def _summary(runs: list[str]) -> str:
+    """Which runs the members are of; of many, how many."""
+    return f"Members of {', '.join(runs)}." if len(runs) <= MOST_RUNS else f"Members of {len(runs)} runs of the study."
 
 
 def _explored(folder: Path, wanted: str | None, own: list[str]) -> Explored:

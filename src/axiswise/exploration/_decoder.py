@@ -90,7 +90,7 @@ class Program(NamedTuple):
     layers: tuple[dict[str, Any], ...]
     """Each with its kind, its inputs, its settings, and where its tensors lie among the weights."""
     weights: np.ndarray
-    """All weights, float16."""
+    """The bits of all weights, uint16."""
 
 
 def read_decoder(decoder: nn.Module, codes: Tensor, likelihood: Any) -> Program:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from axiswise._arguments import checked
+from axiswise._arguments import Count, checked
 from axiswise.data import FactorDataset
 from axiswise.data.dataset import value_range
 from axiswise.distributions import Deterministic, StandardNormal
@@ -53,6 +53,7 @@ def explore(
     dataset: FactorDataset,
     *,
     members: Sequence[int] | None = None,
+    each: Count | None = None,
     scores: Mapping[str, Mapping[str, float]] | None = None,
     points: int = 500,
     megabytes: float | int = 8.0,
@@ -63,10 +64,11 @@ def explore(
     r"""Makes of a population what a page needs in which its decoders run: `axiswise.report.explorer` writes that page.
 
     Five members run in the page, unless others are named: the best, the median and the worst by the first score that
-    compares codes with factors (else by the loss), and two of other seeds. Their decoders become lists of layers with
-    weights in 16 bits. Dense layers, convolutions, norms, activations, softmax, resampling, repetition, concatenation
-    and reshaping are known, in modules or in forward functions that chain them. Decoders of anything else, and members
-    that would make the page too large, are shown by a still traversal, with the reason.
+    compares codes with factors (else by the loss), and two of other seeds. Where up to six objectives are compared, the
+    median seed of each runs instead. Their decoders become lists of layers with weights in 16 bits. Dense layers,
+    convolutions, norms, activations, softmax, resampling, repetition, concatenation and reshaping are known, in modules
+    or in forward functions that chain them. Decoders of anything else, and members that would make the page too large,
+    are shown by a still traversal, with the reason.
 
     Every two members that run are matched latent by latent, by the correlation of their codes
     (:func:`axiswise.scores.match_latents`), so that one slider moves the corresponding latents of all.
@@ -75,6 +77,7 @@ def explore(
         population: The members.
         dataset: Observations: those to start from and those whose codes are shown. Take a test set where there is one.
         members: Positions in the population of those that are to run, the one that leads first; None chooses.
+        each: How many members of each kind are to run instead, a kind being members that differ in their seed alone.
         scores: Values of measures by the member's address, the first measure first; None reads the records of the
             population's folder, if it has any.
         points: How many observations are encoded for histograms and matches.
@@ -102,6 +105,8 @@ def explore(
         raise AxiswiseError(f"A dataset of at least 3 observations is needed, to match latents by. Got {len(dataset)}.")
     if wrong := [place for place in (() if members is None else members) if not 0 <= place < len(population)]:
         raise AxiswiseError(f"`members` must be positions from 0 to {len(population) - 1}. Got {wrong[0]}.")
+    if members is not None and each is not None:
+        raise AxiswiseError(f"Name `members` or how many of `each` kind, not both. Got {members} and {each}.")
     index = permutation(seed, "explore", len(dataset))[:points].to(dataset.device)
     shown = dataset.x(index[:STARTS])
     values = _finite(scores) if scores is not None else recorded_scores(population.folder)
@@ -111,12 +116,15 @@ def explore(
     left = megabytes * 1e6 - PAGE_BYTES - (numbers * NUMBER_BYTES if plane else numbers * ENCODED)
     running: list[ExploredMember] = []
     still: list[ExploredMember] = []
-    for choice in choose([trained.member for trained in population.trained], values, members):
+    for choice in choose([trained.member for trained in population.trained], values, members, each):
         latents = [member.arrays["codes"].shape[1] for member in running]
         member, cost = _member(population.trained[choice.position], dataset, index, choice, latents, left)
         own = member._replace(settings=settings[choice.position], scores=values.get(member.address, {}))
         (running if own.layers else still).append(own)
         left -= cost
+    if each is not None:  # seeds of a kind beside each other, whichever of them found room
+        order: dict[str, int] = {}
+        running.sort(key=lambda own: order.setdefault(repr({**own.settings, "seed": None}), len(order)))
     return Exploration(
         title=title or f"Explore {dataset.name}",
         summary=summary,

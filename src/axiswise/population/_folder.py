@@ -13,10 +13,11 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 
 from axiswise.errors import AxiswiseError
 from axiswise.models import Custom
@@ -425,27 +426,39 @@ def _restored(path: Path, form: Json, names: Mapping[str, Any]) -> Member:
         raise AxiswiseError(f"{path} describes no member: {error}") from error
 
 
-def _built(member: Member) -> dict[str, tuple[int, ...]]:
-    """The shapes of the parameters that a member's networks have."""
+class Built(NamedTuple):
+    """The shapes of the parameters that a member's networks have, by "module.parameter"."""
+
+    model: dict[str, tuple[int, ...]]
+    adversary: dict[str, tuple[int, ...]]
+
+
+def _built(member: Member) -> Built:
     # What a file describes may be of any size, so it takes no memory; own factories may not know the device.
     with nullcontext() if isinstance(member.model.network, Custom) else torch.device("meta"):
         trainable = member.objective.networks(member.model)
+    return Built(_shapes(trainable.model), _shapes(trainable.adversary))
+
+
+def _shapes(modules: Mapping[str, nn.Module]) -> dict[str, tuple[int, ...]]:
     return {
         f"{module}.{name}": tuple(parameter.shape)
-        for module, contents in (trainable.model | trainable.adversary).items()
+        for module, contents in modules.items()
         for name, parameter in contents.named_parameters()
     }
 
 
-def _check_shapes(
-    path: Path, weights: Mapping[str, torch.Tensor], built: Mapping[str, tuple[int, ...]], dtype: str
-) -> None:
-    """Raises unless weights are of the shapes and the type that were asked for."""
+def _check_shapes(path: Path, weights: Mapping[str, torch.Tensor], built: Built, dtype: str) -> None:
+    """Raises unless weights are of the shapes and the type that were asked for.
+
+    An adversary may be left out as a whole: it is large, and only the training that is over needed it.
+    """
     stored = {name: tuple(weight.shape) for name, weight in weights.items()}
-    if unlike := [name for name in {**stored, **built} if stored.get(name) != built.get(name)]:
+    wanted = built.model | (built.adversary if stored.keys() & built.adversary.keys() else {})
+    if unlike := [name for name in {**stored, **wanted} if stored.get(name) != wanted.get(name)]:
         raise AxiswiseError(
             f"{path} has {unlike[0]!r} of shape {stored.get(unlike[0], 'none')}. Got networks in which it is "
-            f"{built.get(unlike[0], 'none')}. Build them as they were when the member was trained."
+            f"{wanted.get(unlike[0], 'none')}. Build them as they were when the member was trained."
         )
     expected = getattr(torch, dtype.split()[0])
     if unlike := [name for name, weight in weights.items() if weight.is_floating_point() and weight.dtype != expected]:

@@ -196,7 +196,8 @@ class Group:
 
 
 def _stack(rows: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    """What all have, stacked: some may be without their adversaries."""
+    return {name: torch.stack([row[name] for row in rows]) for name in rows[0] if all(name in row for row in rows)}
 
 
 def settings_of(trained: Trained) -> dict[str, Any]:

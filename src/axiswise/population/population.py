@@ -174,9 +174,8 @@ class Population:
             for key, found in folder.read_members(list(held), {key: own.member for key, own in held.items()}):
                 if isinstance(found, AxiswiseError):
                     raise found
-                if any(
-                    not torch.equal(found.weights[name], weight.cpu()) for name, weight in held[key].weights.items()
-                ):
+                own = held[key].weights  # either may be without its adversary
+                if any(not torch.equal(found.weights[name], own[name].cpu()) for name in own.keys() & found.weights):
                     raise AxiswiseError(f"{path} has another result of member {key}. Choose another folder.")
             for trained in self.trained:
                 if trained.member.address not in held:

@@ -63,6 +63,12 @@ WORDS = (
         "no counterpart",
         "No latent of that model shares at least half of the variance, a correlation of 0.71. That model stands still.",
     ),
+    ("leads", "The sliders are the latents of the model that leads. “Let it lead” makes it another."),
+    (
+        "seed",
+        "The number that a model’s random numbers come from. Of models that differ in it alone, “median seed by MIG” "
+        "is the one in the middle by that score.",
+    ),
     (
         "Jacobian",
         "J has a column for each latent: how every pixel changes when the latent grows by a little.",
@@ -99,7 +105,10 @@ PLANE = (
     "observation that one starts from. Thick line: where the latent that was moved last moves the dot."
 )
 STRIPS = "Each row moves one latent by two standard deviations of its codes to either side."
-CHOOSE = "To run others, name them by the beginnings of their addresses: axiswise explore FOLDER --members {}"
+CHOOSE = (
+    "To run others, name them by the beginnings of their addresses: axiswise explore FOLDER --members {}. Or run "
+    "several seeds of each objective or other setting: --each 2. Each model takes its share of --megabytes."
+)
 HISTOGRAM = (
     "Most informative first. Bars: codes of the data; line: the prior. Below each, its counterparts in the other "
     "models, and how strongly they correlate."
@@ -323,7 +332,7 @@ def _scores(member: ExploredMember) -> list[str]:
 def _data(exploration: Exploration) -> dict[str, Any]:
     """What the scripts read: plain values, arrays in base64 where there are many numbers."""
     arrays = exploration.arrays
-    images = len(exploration.shape) == 3
+    images, running = len(exploration.shape) == 3, exploration.running
     low, high = (float(end) for end in arrays["range"]) if "range" in arrays else (0.0, 1.0)
     high = high if high > low else low + 1.0
     x = arrays["x"]
@@ -331,7 +340,7 @@ def _data(exploration: Exploration) -> dict[str, Any]:
         "shape": list(exploration.shape),
         "range": [low, high],
         "points": exploration.about.get("points", 0),
-        "members": [_member(member) for member in exploration.running],
+        "members": [_member(member, short) for member, short in zip(running, _short_names(running), strict=True)],
     }
     data["bins"] = next((len(member["prior"][0]) for member in data["members"] if member["prior"]), 48)
     if images:
@@ -343,7 +352,20 @@ def _data(exploration: Exploration) -> dict[str, Any]:
     return data
 
 
-def _member(member: ExploredMember) -> dict[str, Any]:
+def _short_names(members: Sequence[ExploredMember]) -> list[str]:
+    """Names that tell members apart where there is little room: the objective, and what differs within it."""
+
+    def tells(name: str, member: ExploredMember) -> bool:
+        alike = [each for each in members if each.settings.get("objective") == member.settings.get("objective")]
+        return name in ("objective", "seed") or len({repr(each.settings.get(name)) for each in alike}) > 1
+
+    return [
+        _name(member._replace(settings={name: value for name, value in member.settings.items() if tells(name, member)}))
+        for member in members
+    ]
+
+
+def _member(member: ExploredMember, short: str) -> dict[str, Any]:
     arrays = member.arrays
     known = {
         name: _rounded(arrays[name]) if name in arrays else None
@@ -351,11 +373,12 @@ def _member(member: ExploredMember) -> dict[str, Any]:
     }
     return {
         "name": _name(member),
+        "short": short,
         "address": member.address[:ADDRESS],
         "role": _role(member.role),
         "scores": _scores(member),
         "layers": list(member.layers),
-        "weights": _encoded(arrays["weights"].astype("<f2").tobytes()),
+        "weights": _encoded(arrays["weights"].astype("<u2").tobytes()),
         "codes": _encoded(arrays["codes"].astype("<f4").tobytes()),
         "decoded": _encoded(arrays["decoded"].astype("<f4").tobytes()),
         "active": arrays["active"].tolist(),
@@ -367,7 +390,10 @@ def _member(member: ExploredMember) -> dict[str, Any]:
 
 
 def _role(role: str) -> str:
-    """A role as readers call its measure, such as "best MIG"."""
+    """A role as readers call its measure, such as "best MIG" or "median seed by MIG"."""
+    seed, _, measure = role.partition(" seed by ")
+    if measure:
+        return f"{seed} seed by {label(measure)}"
     rank, _, measure = role.partition(" ")
     return f"{rank} {label(measure)}" if rank in ("best", "worst", "highest", "median", "lowest") else role
 

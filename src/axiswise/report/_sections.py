@@ -13,7 +13,7 @@ from axiswise.report._folder import ACTIVE, Member, Run, Setting, finite
 
 LEADING = ("mig", "dto", ACTIVE, "polarization")
 TRAILING = ("loss", "reconstruction", "kl")
-NAMES = {"beta": "β", "gamma": "γ", "dto": "DtO", "lr": "learning rate"}
+NAMES = {"beta": "β", "gamma": "γ", "dto": "DtO", "elbo": "ELBO", "lr": "learning rate"}
 MISSING = "–"
 T = TypeVar("T")
 

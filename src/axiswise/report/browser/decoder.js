@@ -13,19 +13,21 @@ const decoder = (() => {
     return found;
   }
 
-  /** Numbers of 16 bits (IEEE 754 binary16, little-endian) in base64, each times a scale. */
-  function halves(text, scale = 1) {
-    const raw = bytes(text);
-    const found = new Float64Array(raw.length / 2);
-    for (let i = 0; i < found.length; i++) {
-      const word = raw[2 * i] | (raw[2 * i + 1] << 8);
-      const exponent = (word >> 10) & 31;
-      const fraction = word & 1023;
-      const size = exponent === 0 ? fraction * 2 ** -24 : exponent === 31 ? (fraction ? NaN : Infinity)
-        : (1 + fraction / 1024) * 2 ** (exponent - 15);
-      found[i] = (word & 32768 ? -size : size) * scale;
-    }
-    return found;
+  /** The number that 16 bits stand for: IEEE 754 binary16. */
+  function half(word) {
+    const exponent = (word >> 10) & 31;
+    const fraction = word & 1023;
+    const size = exponent === 0 ? fraction * 2 ** -24 : exponent === 31 ? (fraction ? NaN : Infinity)
+      : (1 + fraction / 1024) * 2 ** (exponent - 15);
+    return word & 32768 ? -size : size;
+  }
+
+  /** Numbers of 16 bits, little-endian: floating-point numbers, or whole ones, each times a scale. */
+  function numbers(raw, { start = 0, size = raw.length / 2, scale = 1, whole = false } = {}) {
+    return Float64Array.from({ length: size }, (_, i) => {
+      const word = raw[2 * (start + i)] | (raw[2 * (start + i) + 1] << 8);
+      return (whole ? (word << 16) >> 16 : half(word)) * scale;
+    });
   }
 
   /** erf, by its series near zero and the continued fraction of erfc elsewhere. */
@@ -322,10 +324,9 @@ const decoder = (() => {
 
   /** A decoder that runs, from its description. */
   function prepare({ layers, weights }) {
-    const numbers = halves(weights);
-    const own = ({ start, size, scale }) => numbers.slice(start, start + size).map((x) => x * scale);
+    const raw = bytes(weights);
     return layers.map((layer) => {
-      const arrays = Object.fromEntries(Object.entries(layer.tensors || {}).map(([name, place]) => [name, own(place)]));
+      const arrays = Object.fromEntries(Object.entries(layer.tensors || {}).map(([name, place]) => [name, numbers(raw, place)]));
       return { inputs: layer.inputs, run: KINDS[layer.kind]({ ...layer, ...arrays }) };
     });
   }
@@ -338,5 +339,5 @@ const decoder = (() => {
     return { value, derivatives };
   }
 
-  return { bytes, halves, prepare, run };
+  return { bytes, numbers, prepare, run };
 })();

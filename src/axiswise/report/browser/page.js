@@ -189,7 +189,10 @@
     const what = waiting, began = performance.now();
     if (!what) return;
     waiting = null;
-    if (what.all || what.build) buildLatents();
+    if (what.all || what.build) {
+      buildLatents();
+      measureStage();
+    }
     if (what.all) {
       drawStarts();
       drawOriginal();
@@ -239,7 +242,8 @@
     parts.card.classList.toggle("leading", member === state.lead);
     parts.note.textContent = !own ? `stands still: no counterpart of ${latentName(state.lead, state.hand)}`
       : member === state.lead ? `leads: ${name} moves`
-        : `${name} moves along${own.sign < 0 ? ", reversed" : ""} (correlation ${fixed(Math.abs(own.correlation))})`;
+        : `${name} moves along${own.sign < 0 ? ", reversed" : ""} (${fixed(Math.abs(own.correlation))})`;
+    parts.note.title = own && member !== state.lead ? `Correlation of codes with ${latentName(state.lead, state.hand)}: ${fixed(own.correlation)}` : "";
     if (images) {
       paint(parts.image, found.value, ...data.range);
       drawSlope(member, own && found.derivatives[0], name);
@@ -648,12 +652,14 @@
     const image = make("canvas", { className: images ? "image" : "image plane", tabIndex: 0, role: "img",
       "aria-label": `What member ${member.letter} decodes. Drag, or use the arrow keys, to move two latents.` });
     draggable(image);
-    const lead = make("button", { type: "button", className: "lead-button", textContent: "Let it lead" });
+    const lead = make("button", { type: "button", className: "lead-button", textContent: "Let it lead",
+      title: `The sliders become those of ${member.letter}` });
     lead.addEventListener("click", () => leadWith(member));
     const note = make("p", { className: "member-note" });
-    const name = make("h3", {}, make("span", { className: "letter", textContent: member.letter }), ` ${member.name}`);
-    const role = make("p", { className: "role", textContent: [member.role, ...member.scores].filter(Boolean).join(" · ") });
-    const card = make("article", { className: "member" }, image, make("div", { className: "member-text" }, name, role, note, lead));
+    const name = make("h3", { title: member.name }, make("span", { className: "letter", textContent: member.letter }), ` ${member.short}`);
+    const role = make("p", { className: "role" }, ...[member.role, ...member.scores].filter(Boolean).map((line) => make("span", { textContent: line })));
+    const below = make("div", { className: "below" }, make("span", { className: "letter", textContent: member.letter }), note);
+    const card = make("article", { className: "member" }, image, name, role, below, lead);
     const parts = { card, image, note, lead, facts: make("div", { className: "facts-of" }) };
     const pictures = [];
     if (images) {
@@ -673,6 +679,12 @@
     if (!(member.difference <= 0.02 * (data.range[1] - data.range[0]))) {
       card.append(make("p", { className: "warning", textContent: "Its images differ from PyTorch’s: do not trust them." }));
     }
+  }
+
+  /** On narrow screens pictures stay in sight, and what is above them does not: how high that is. */
+  function measureStage() {
+    const top = (element) => element.getBoundingClientRect().top, stage = document.querySelector(".stage");
+    stage.style.setProperty("--above", `${Math.max(top(members[0].parts.image) - top(stage) - 8, 0)}px`);
   }
 
   function leadWith(member) {
@@ -707,6 +719,7 @@
     }
     place("angle").addEventListener("input", () => {
       state.angle = Number(place("angle").value) * Math.PI / 180;
+      if (![state.across, state.up].includes(state.hand)) state.hand = state.across; // one of those that turn is shown
       changed({ hand: true });
       drawHistograms();
       for (const member of members) {

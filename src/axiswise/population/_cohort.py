@@ -1,7 +1,7 @@
 """Which members share one tensor program."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -40,6 +40,11 @@ class Cohort:
         """The run of each member, "" where there is only one, and the member's address."""
         runs = self.runs or ("",) * len(self.members)
         return tuple((run, member.address) for run, member in zip(runs, self.members, strict=True))
+
+    def part(self, rows: Sequence[int]) -> "Cohort":
+        """The members in some rows of the stack."""
+        own = tuple(self.runs[row] for row in rows) if self.runs else ()
+        return replace(self, members=tuple(self.members[row] for row in rows), runs=own)
 
     @property
     def address(self) -> str:

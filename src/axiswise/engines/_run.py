@@ -164,8 +164,8 @@ def run_study(
                 folder.finish(number, log)
             if elsewhere and importable and cluster:
                 shared = (importable, scale, seeds_from, str(folder.device), threads, retrain, tuple(sys.path))
-                job = ClusterJob(*shared, versions(), shared_disk)
-                run_on_cluster(cluster, folder, elsewhere, job, precision, progress, log, stop)
+                spread = ClusterJob(*shared, versions(), shared_disk)
+                run_on_cluster(cluster, folder, elsewhere, spread, precision, progress, log, stop)
         if elsewhere and job and not cluster:
             run_in_workers(folder, elsewhere, job, min(count, len(elsewhere)), progress, log, stop)
     return folder.path

@@ -55,9 +55,9 @@ class Pool:
         place, device = self._folder.path / run.name, self._folder.device
         try:
             whole, data, validation = self._data_of(run, device)
-            precision = fast_precision(self._precision, torch.float32, device, run.members)
+            options: dict[str, Any] = {"device": device, "retrain": self._retrain, "validation": validation}
+            options["precision"] = fast_precision(self._precision, torch.float32, device, run.members)
             refuse_changed_measures(run, place, self._retrain)
-            options = {"device": device, "precision": precision, "retrain": self._retrain, "validation": validation}
             job, missing = lock.enter_context(
                 opened(run.members, data, place, every=run.every, stop=run.stop, **options)
             )

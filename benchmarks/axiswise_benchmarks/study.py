@@ -1,7 +1,6 @@
 """Where the time of a study goes: training, measuring, storing, starting, and what is left."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -63,7 +62,8 @@ class Clock:
     """Divides time among parts: each second belongs to the innermost part that it is spent in."""
 
     def __init__(self) -> None:
-        self.seconds, self._parts, self._since = Counter[str](), ["idle"], time.perf_counter()
+        self.seconds = dict.fromkeys((*PARTS, "idle"), 0.0)
+        self._parts, self._since = ["idle"], time.perf_counter()
 
     def timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """The same function, its time counted as that of a part."""

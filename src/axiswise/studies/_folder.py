@@ -23,7 +23,7 @@ from axiswise.population.train import fast_precision, type_name
 from axiswise.records import locked, read_records, read_study_header, records_file, versions, write_json
 from axiswise.records._fingerprint import differences, fingerprint
 from axiswise.records._folders import is_name_of_run
-from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE, partial_files
+from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE, cohort_file, partial_files
 from axiswise.records._record import count_records
 from axiswise.records._run_state import Outcome, finished, forget_outcome, read_outcome, reasons, write_outcome
 from axiswise.studies._discovery import describe_error
@@ -169,7 +169,7 @@ def open_study(
     refusal = f"Another process is running a study in {out}. Wait for it, or choose another --out."
     with nullcontext() if folder.read_only else locked(out / LOCK, refusal):
         if not folder.read_only:
-            for left in partial_files(out):
+            for left in partial_files(out, cohort_file(out, "").parent):
                 left.unlink()
         folder.spent = read_study_header(out).get("seconds", 0.0)
         folder.write()

@@ -41,7 +41,8 @@ class Pool:
     """
 
     def __init__(self, folder: StudyFolder, precision: Precision | None, *, retrain: bool) -> None:
-        self._folder, self._precision, self._retrain = folder, precision, retrain
+        self._folder, self._retrain = folder, retrain
+        self._precision: Precision | None = precision
         self.jobs: dict[str, Prepared] = {}
         self.datasets: dict[str, FactorDataset] = {}  # of each run, on the device
         self.failures: dict[str, list[Failure]] = {}

@@ -5,8 +5,10 @@ from functools import partial
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from axiswise import data, distributions, grid, models, objectives, train
+from axiswise.cli import app
 from axiswise.engines import run_study
 from axiswise.errors import StudyIncomplete
 from axiswise.population import _cohort, loop
@@ -257,3 +259,26 @@ def test_a_measure_that_fails_in_a_worker_is_reported_by_its_run(studies, tmp_pa
         run_study(studies.ill, "default", tmp_path / "out", workers=2)
     assert {key[0] for key in rows(tmp_path / "out")} == {"good/short"}
     assert len(weights(tmp_path / "out")) == 4
+
+
+def test_status_tells_of_each_run_what_its_members_do(tmp_path, pooling, monkeypatch):
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
+
+    class Stopping:
+        def begin(self, title, total):
+            pass
+
+        def advance(self, units):
+            raise KeyboardInterrupt
+
+        def end(self):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study, "smoke", tmp_path / "out", progress=Stopping())
+    told = CliRunner().invoke(app, ["status", str(tmp_path / "out")])
+    assert told.exit_code == 0, told.output
+    lines = [line.split() for line in told.output.splitlines()]
+    assert ["pooled/first", "stopped", "2", "0", "2", "0", "0", "of", "2"] in lines
+    assert ["pooled/other-beta", "stopped", "3", "0", "3", "0", "0", "of", "3"] in lines
+    assert ["apart/short", "waiting", "2", "0", "0", "2", "0", "of", "2"] in lines

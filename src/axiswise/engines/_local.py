@@ -60,14 +60,14 @@ def cores() -> int:
 
 
 def measuring_beside(device: torch.device) -> int:
-    """The processes that measure runs while this one trains others on a GPU: what they do is partly for the host."""
-    return 0 if device.type == "cpu" else max(1, min(MEASURING, cores() - 1))
+    """The processes that measure runs while this one trains others on the only GPU; none elsewhere."""
+    return 0 if device.type == "cpu" or gpus(device) > 1 else max(1, min(MEASURING, cores() - 1))
 
 
 def threads_of_a_run(runs: int, device: torch.device) -> int:
     """The threads that leave every run a core when all run at once, whatever the number of workers."""
     threads = torch.get_num_threads()
-    at_once = runs if device.type == "cpu" else gpus(device)
+    at_once = runs if device.type == "cpu" else gpus(device) + measuring_beside(device)
     return min(threads, max(1, cores() // max(1, at_once)))
 
 

@@ -61,6 +61,9 @@ def run_study(
 ) -> Path:
     """Trains and measures every run of a study into a folder, several runs at a time; the same call resumes.
 
+    On one GPU, members of all runs that can share a program train together, in this process; workers measure the runs
+    that are trained meanwhile. Elsewhere a worker does a run.
+
     Results are bit-equal for any number of workers. A cohort that fails stops neither the others of its run nor the
     other runs. SIGINT and SIGTERM end the work after the current block of steps and save its state; a second one
     ends it at once. A process that is killed loses a few seconds. Workers import the study's module, so a script
@@ -74,7 +77,8 @@ def run_study(
         device: Where to train: "cpu", "cuda", …. None is where the folder was begun, else the best there is.
         precision: What products are computed in on CUDA, as for `train`.
         workers: Number of processes. 1 works in this process alone. None is one for each core, or each GPU, up to the
-            number of runs; but 1 for "smoke", which ends before another process has started.
+            number of runs, and beside one GPU four that measure; but 1 for "smoke", which ends before another process
+            has started.
         retrain: Whether to train and measure again what is damaged, or was made by other code than the study's present
             one. Without it, a run with such results fails.
         seeds_from: Added to the seed of every member, to repeat the study with others; data and measures stay the same.
@@ -146,7 +150,7 @@ def run_study(
                 )
             if not nodes and pools(folder, gpus(folder.device)):
                 beside = workers or (measuring_beside(folder.device) if scale != "smoke" else 1)
-                team = Workers(folder, _sharing(job, beside), beside, log, stop) if job and beside > 1 else None
+                team = Workers(folder, job, beside, log, stop) if job and beside > 1 else None
                 failed, data = _train_together(folder, team, precision, progress, retrain, log, stop)
                 elsewhere = [number for number in elsewhere if failed.get(number) == ()]
                 alone = {number: failures for number, failures in failed.items() if number not in elsewhere}
@@ -209,8 +213,3 @@ def _train_together(
         if team:
             team.close()
     return left, data
-
-
-def _sharing(job: Job, count: int) -> Job:
-    """A job for so many workers beside this process."""
-    return job._replace(threads=max(1, cores() // (count + 1)))

@@ -67,7 +67,7 @@ def measuring_beside(device: torch.device) -> int:
 def threads_of_a_run(runs: int, device: torch.device) -> int:
     """The threads that leave every run a core when all run at once, whatever the number of workers."""
     threads = torch.get_num_threads()
-    at_once = runs if device.type == "cpu" else gpus(device) + measuring_beside(device)
+    at_once = runs if device.type == "cpu" else gpus(device)
     return min(threads, max(1, cores() // max(1, at_once)))
 
 

@@ -125,7 +125,8 @@ def run_study(
             settings["target"] = nodes.device(device, read_study_header(out).get("device"))
         folder = stack.enter_context(open_study(study, scale, out, device=device, **settings))
         everything = range(len(folder.runs))
-        threads = threads_of_a_run(len(folder.runs), folder.device)
+        share = max(1, cores() // (1 + measuring_beside(folder.device)))
+        threads = min(threads_of_a_run(len(folder.runs), folder.device), share)
         count = workers or (workers_for(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
         missing = [number for number in everything if not folder.complete(number)]
         if missing:

@@ -134,7 +134,7 @@ def trained_on_own(
     loop = cohort_loop(cohort, dataset, torch.float32)
     loop.advance(on_block=lambda numbers: pace.advance(len(numbers) * len(everyone)))
     about = {"device": str(x.device), "versions": versions()}
-    trained = iter(trained_members(cohort, loop.finish(), about, code_of(everyone)))
+    trained = iter(trained_members(cohort, loop.finish(), {"": about}, code_of(everyone)))
     dtype = "float32 with bf16 products" if cohort.precision == "bf16" else "float32"
     return [
         Population(

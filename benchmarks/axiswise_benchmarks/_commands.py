@@ -202,6 +202,39 @@ def geometry(
         write_json(json_file, {**about, "assignment_seconds": assigned, "peak_gib": peak})
 
 
+@app.command()
+def study(
+    name: Annotated[str, typer.Argument(help="A study, as for `axiswise run`.")],
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda, ….")] = "cpu",
+    scale: Annotated[str, typer.Option(help="smoke, default or paper.")] = "default",
+    out: Annotated[Path | None, typer.Option(help="An empty folder to run it in; a temporary one if none.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
+    force: Force = False,
+) -> None:
+    """Run a study, and say where its time goes: training, measuring, storing, starting, and what is left."""
+    import tempfile
+
+    from axiswise.errors import AxiswiseError
+    from axiswise.records import versions, write_json
+    from axiswise.studies import SCALES, find_study
+    from axiswise_benchmarks.study import measure
+
+    check_output(json_file, force=force)
+    if scale not in SCALES:
+        raise AxiswiseError(f"--scale must be one of {', '.join(SCALES)}. Got {scale!r}.")
+    if out is not None and out.exists() and any(out.iterdir()):
+        raise AxiswiseError(f"--out must be an empty folder, so that all is trained. Got {out}.")
+    with tempfile.TemporaryDirectory() as temporary:
+        times = measure(find_study(name), scale, out or Path(temporary) / "study", device, typer.echo)
+    typer.echo(f"{'seconds':12} {'share':>18}")
+    for part, seconds in times._asdict().items():
+        typer.echo(f"{part:12} {seconds:9.1f} {seconds / times.wall:8.1%}")
+    typer.echo(f"wall time is {times.ratio:.2f} × training time; beside: measuring in other processes, summed")
+    if json_file:
+        about = {"format": "axiswise-bench-1", "study": name, "scale": scale, "device": device, "versions": versions()}
+        write_json(json_file, {**about, **times._asdict(), "ratio": times.ratio})
+
+
 def _or_dash(value: float | None, form: str) -> str:
     return f"{'–':>{form.partition('.')[0]}}" if value is None else f"{value:{form}}"
 

@@ -76,6 +76,20 @@ def leaving(scale):
     return [*runs, Run("good/short", square, members(30), [mig])]
 
 
+def apart(scale):
+    """Two runs of members that cannot share a program, of half a second each."""
+    return [Run(f"apart/{steps}", square, members(steps), [mig]) for steps in (300, 400)]
+
+
+def broken(codes):
+    raise ValueError("this measure is broken")
+
+
+def ill(scale):
+    """A run with a measure that fails, and one without."""
+    return [Run("ill/measure", square, members(40), [broken]), Run("good/short", square, members(30), [mig])]
+
+
 def brief(scale):
     """Two runs of less than a second."""
     return [Run(f"brief/{ratio}", partial(square, ratio=ratio), members(300), [mig]) for ratio in (1.5, 2.0)]

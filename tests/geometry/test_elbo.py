@@ -34,7 +34,7 @@ from axiswise.distributions import (
     StudentT,
 )
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.geometry import curvature_term, deterministic_elbo, elbo, log_likelihood, mie, tie
+from axiswise.geometry import _likelihood_terms, curvature_term, deterministic_elbo, elbo, log_likelihood, mie, tie
 from axiswise.geometry._likelihood_terms import log_density_of
 
 PRIOR = StandardNormal()
@@ -192,11 +192,12 @@ def test_draws_are_independent_standard_normals():
 
     zeros = torch.zeros(500, 4, dtype=torch.float64)
     elbo(zeros, Watched(zeros, zeros), lambda z: z, Gaussian(), PRIOR, draws=3)
-    noise = torch.stack(seen).flatten(1)
+    draws = torch.cat(seen).reshape(3, *zeros.shape)
+    noise = draws.flatten(1)
     assert noise.mean().abs() < 4 / math.sqrt(6000)
     assert abs(noise.var() - 1) < 4 * math.sqrt(2 / 6000)
     assert torch.corrcoef(noise).fill_diagonal_(0.0).abs().max() < 4 / math.sqrt(2000)
-    neighbours = torch.stack(seen)[0]
+    neighbours = draws[0]
     assert abs(torch.corrcoef(torch.stack([neighbours[:-1].flatten(), neighbours[1:].flatten()]))[0, 1]) < 0.1
 
 
@@ -393,3 +394,25 @@ def test_what_a_member_does_not_have_is_a_row_with_the_reason():
         assert rows[name]["value"] is None
         assert "must be" in rows[name]["reason"]
     assert rows["dto(latents=all)"]["value"] >= 0
+
+
+@pytest.mark.parametrize("measure", [elbo, log_likelihood, mie])
+def test_values_do_not_depend_on_how_many_draws_a_pass_decodes(monkeypatch, measure):
+    """To 1e-12: one draw of one observation at a time, some at a time, and all at once."""
+    weights, x = normals(3, 2, 5), normals(7, 5, seed=1)
+    posterior = DiagonalParameters(normals(3, 7, 2, seed=2), normals(3, 7, 2, seed=3))
+    learned = LearnedGaussian().with_values({"log_scale": torch.tensor([[[0.1]], [[0.2]], [[0.3]]]).double()})
+    found, passes = [], []
+
+    def decode(z):
+        passes.append(z.shape)
+        return z @ weights
+
+    for numbers in (1, 3 * 7 * 5 * 4, 1 << 22):
+        monkeypatch.setattr(_likelihood_terms, "PASS_NUMBERS", numbers)
+        passes.clear()
+        found.append(measure(x, posterior, decode, learned, StudentT(3.0), draws=10))
+        assert len(passes) == {1: 70, 3 * 7 * 5 * 4: 3, 1 << 22: 1}[numbers]
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            torch.testing.assert_close(two, one, rtol=1e-12, atol=1e-13)

@@ -5,6 +5,8 @@ over. By default some of the faults and a few kills are tried (marked slow). At 
 
     python tests/kills/test_faults.py faults            every operation, as an error of the disk and as a kill
     python tests/kills/test_faults.py kills 1000        kills of process groups, and of single workers
+
+With ``--pooled`` the runs of the study train together, as on a GPU.
 """
 
 import argparse
@@ -274,12 +276,17 @@ def main() -> None:
     options.add_argument("what", choices=["faults", "kills"])
     options.add_argument("number", type=int, nargs="?", default=1)
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--pooled", action="store_true")
     chosen = options.parse_args()
     sys.path.insert(0, str(HERE))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     import small_study  # noqa: F401 (imported once, before forks)
     import torch
 
+    from axiswise.population import _cohort
+
+    if chosen.pooled:
+        _cohort.pools = lambda device: True
     torch.set_num_threads(1)
     multiprocessing.set_forkserver_preload(["axiswise.engines._local", "small_study"])
     with tempfile.TemporaryDirectory() as folder:
@@ -290,7 +297,9 @@ def main() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [("faults", "9"), ("kills", "12")])
+@pytest.mark.parametrize(
+    "arguments", [("faults", "9"), ("kills", "12"), ("faults", "9", "--pooled"), ("kills", "12", "--pooled")]
+)
 def test_no_fault_and_no_kill_changes_a_result(arguments):
     done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

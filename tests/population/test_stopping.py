@@ -9,6 +9,7 @@ import torch
 from axiswise import data, evaluate, load, models, objectives, optimizers, train
 from axiswise.evaluation import training
 from axiswise.population import Member, Population, _cohort_training, loop
+from axiswise.population._cohort_folder import CohortFolder
 from axiswise.population._folder import RunFolder
 from axiswise.population._validation import Validation
 from axiswise.records._layout import PLAN_FILE
@@ -147,7 +148,8 @@ def killed_at(monkeypatch, number: int, names: tuple[str, ...], asked, out, *, a
 
     with monkeypatch.context() as patch:
         for name in names:
-            patch.setattr(RunFolder, name, counted(getattr(RunFolder, name)))
+            folder = RunFolder if hasattr(RunFolder, name) else CohortFolder
+            patch.setattr(folder, name, counted(getattr(folder, name)))
         try:
             train(members(), **asked, out=out)
         except Killed:

@@ -112,7 +112,8 @@ def _study(folder: Path, about: Mapping[str, Any]) -> tuple[str, list[RunStatus]
     earlier = {name: Outcome(reason) for name, reason in about.get("skipped", {}).items()}  # as version 0.1 noted it
     earlier |= {name: Outcome(failures=failures) for name, failures in about.get("failed", {}).items()}
     runs = [
-        _run(name, folder / name, plan, earlier.get(name), running=name in running) for name, plan in planned.items()
+        _run(name, folder / name, plan, earlier.get(name), running=name in running, study=folder)
+        for name, plan in planned.items()
     ]
     counts = {state: sum(run.state == state for run in runs) for state in dict.fromkeys(run.state for run in runs)}
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
@@ -142,7 +143,13 @@ def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
 
 
 def _run(
-    name: str, folder: Path, plan: Mapping[str, Any], noted: "Outcome | None" = None, *, running: bool
+    name: str,
+    folder: Path,
+    plan: Mapping[str, Any],
+    noted: "Outcome | None" = None,
+    *,
+    running: bool,
+    study: Path | None = None,
 ) -> RunStatus:
     """The state of one run, with what its study noted of it, should its own folder say nothing."""
     from axiswise.records._files import read_about
@@ -158,7 +165,7 @@ def _run(
             ended[path.stem] = read_about(path, MEMBER, MemberForm)["status"]
         except AxiswiseError as error:
             unread.append(str(error))
-    cohorts, members, more = unfinished(folder, planned, ended)
+    cohorts, members, more = unfinished(folder, planned, ended, study=study)
     begun = set[str]().union(*members)
     members = len(ended) + len(begun) if planned is None else len(planned)
     wanted = None if planned is None or measures is None else len(planned) * len(measures)

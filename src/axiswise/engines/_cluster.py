@@ -27,8 +27,9 @@ from axiswise.engines._node import STORED, Files, Job, Report, Task, code_of_run
 from axiswise.errors import AxiswiseError, DataUnavailable
 from axiswise.population import Failure, Precision, Progress
 from axiswise.population._cohort import Cohort
-from axiswise.population._folder import RunFolder, layout_of
-from axiswise.population.train import fast_precision, planned
+from axiswise.population._cohort_folder import layout_of
+from axiswise.population._folder import RunFolder
+from axiswise.population.train import fast_precision, opened
 from axiswise.records import locked, write_bytes, write_json
 from axiswise.records._files import DIGEST, append_rows
 from axiswise.records._layout import (
@@ -327,7 +328,7 @@ def run_on_cluster(
             close(own)
             return
         if failures:
-            own.folder.finish(cohort, failed=True)
+            own.folder.cohorts.finish(cohort, failed=True)
         else:
             cohort_file(own.folder.path, task.key[1]).unlink(missing_ok=True)
         own.left -= 1
@@ -431,7 +432,8 @@ def _open(
         changed = refuse_changed_measures(run, place, job.retrain)
         steered = {"validation": data.validation, "every": run.every, "stop": run.stop}
         options = {"device": folder.device, "precision": precision, "retrain": job.retrain, **steered}
-        cohorts = lock.enter_context(planned(run.members, data.trained_on, place, **options))
+        training, missing = lock.enter_context(opened(run.members, data.trained_on, place, **options))
+        cohorts = training.plan(missing)
     except DataUnavailable as reason:
         write_outcome(place, Outcome(skipped=str(reason)))
     except OSError:

@@ -44,6 +44,7 @@ LOOK_SECONDS = 1.0  # between two looks at how far runs are
 TIMEOUT_SECONDS = 30.0  # for the workers of a killed process to save their state and release their folder
 LOST = 255  # multiprocessing's exit code of a process whose server was killed; the process itself may live on
 TRIES = 2  # processes that may die during a run before the run fails
+MEASURING = 4  # processes that measure beside a GPU that trains: each has its own copy of the data there
 DATA = ".data"  # the lock of a worker that makes a dataset, so that files are fetched and converted once
 
 
@@ -56,6 +57,11 @@ def cores() -> int:
         True
     """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def measuring_beside(device: torch.device) -> int:
+    """The processes that measure runs while this one trains others on the only GPU; none elsewhere."""
+    return 0 if device.type == "cpu" or gpus(device) > 1 else max(1, min(MEASURING, cores() - 1))
 
 
 def threads_of_a_run(runs: int, device: torch.device) -> int:
@@ -126,10 +132,16 @@ class Stop:
 
 
 class StoppableProgress:
-    """A progress that raises KeyboardInterrupt between two blocks of steps, once a stop was requested."""
+    """A progress that raises KeyboardInterrupt between two blocks of steps, once a stop was requested.
 
-    def __init__(self, progress: Progress | None, stop: Stop) -> None:
-        self._progress, self._stop = progress, stop
+    Arguments:
+        progress: Receives it; None shows nothing.
+        stop: The request.
+        between: Called between two blocks.
+    """
+
+    def __init__(self, progress: Progress | None, stop: Stop, between: Callable[[], None] = lambda: None) -> None:
+        self._progress, self._stop, self._between = progress, stop, between
 
     def begin(self, title: str, total: int) -> None:
         """Training begins: from here on, a signal waits for the end of a block."""
@@ -141,6 +153,7 @@ class StoppableProgress:
         """A block is done; whatever this raises, `train` saves the state first."""
         if self._progress:
             self._progress.advance(units)
+        self._between()
         if self._stop.requested:
             raise KeyboardInterrupt
 
@@ -217,6 +230,95 @@ def _ensure_server() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
+class Workers:
+    """Processes that do runs, a few at a time. Whoever uses it looks after them every so often.
+
+    Arguments:
+        folder: The study's folder.
+        job: What every worker receives.
+        count: How many there are at a time.
+        log: Called with a line for each run that begins, is skipped or fails.
+        stop: A request to stop, by which workers save their state and end.
+        on_end: Called with the number of each run that has ended.
+    """
+
+    def __init__(
+        self,
+        folder: StudyFolder,
+        job: Job,
+        count: int,
+        log: Callable[[str], None],
+        stop: Stop,
+        on_end: Callable[[int], None] = lambda number: None,
+    ) -> None:
+        self._folder, self._job, self._count = folder, job, count
+        self._log, self._stop, self._on_end = log, stop, on_end
+        self._waiting, self._tries, self.team = deque[int](), Counter[int](), dict[int, BaseProcess]()
+        self._free, self._taken = places(job.environment, folder.device, count), dict[int, dict[str, str]]()
+        self._stopping = False
+
+    def add(self, number: int) -> None:
+        """Has a run done as soon as a worker is free."""
+        self._waiting.append(number)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is being done, or is still to be begun."""
+        return bool(self.team or (self._waiting and not self._stop.requested))
+
+    def look(self, seconds: float = 0.0) -> None:
+        """Starts workers for runs that wait, and sees to those that have ended; waits a while for the first to end."""
+        while self._waiting and len(self.team) < self._count and not self._stop.requested:
+            number = self._waiting.popleft()
+            if not self._tries[number]:
+                self._folder.start(number, self._log)
+            self._taken[number] = self._free.pop(0)
+            self.team[number] = _start(self._job._replace(environment=self._taken[number]), number)
+        if self._stop.requested and not self._stopping:
+            self._stopping = True
+            self._log("stopping after the current block of steps; once more stops at once")
+            for process in self.team.values():
+                process.terminate()
+        wait([process.sentinel for process in self.team.values()], seconds)
+        for number, process in [*self.team.items()]:
+            if process.exitcode is not None:
+                del self.team[number]
+                self._free.append(self._taken.pop(number))
+                self._end(number, process)
+
+    def close(self) -> None:
+        """Ends all workers at once."""
+        for process in self.team.values():
+            process.kill()
+            process.join()
+        self.team.clear()
+
+    def _end(self, number: int, process: BaseProcess) -> None:
+        run, ending = self._folder.runs[number], _ending(process.exitcode)
+        place = self._folder.path / run.name
+        if process.exitcode == LOST and process.pid:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM)
+            time.sleep(POLL_SECONDS)  # until the system knows that the server is dead, and another can be started
+        if not self._folder.complete(number) and read_outcome(place) == Outcome():
+            if self._stop.requested:
+                return
+            self._tries[number] += 1
+            if self._tries[number] < TRIES:
+                self._log(f"{run.name}: its worker process ended {ending}; another goes on")
+                self._waiting.appendleft(number)
+                return
+            why = "Was there too little memory?"
+            if (process.exitcode or 0) > 0:
+                why = (
+                    "What it printed says why. If no worker can start, use workers=1, or call `run_study` under "
+                    "`if __name__ == '__main__':`."
+                )
+            self._folder.fail(number, Failure(f"Its worker process ended {ending}, {TRIES} times. {why}", (), ""))
+        self._on_end(number)
+        self._folder.finish(number, self._log)
+
+
 def run_in_workers(
     folder: StudyFolder,
     numbers: Sequence[int],
@@ -227,63 +329,18 @@ def run_in_workers(
     stop: Stop,
 ) -> None:
     """Has every run done by a process of its own, so many at a time, until all have ended or a stop is requested."""
-    waiting, tries = deque(numbers), Counter[int]()
-    team: dict[int, BaseProcess] = {}
-    free, taken = places(job.environment, folder.device, count), dict[int, dict[str, str]]()
-    stopping = False
-
-    def end(number: int, process: BaseProcess) -> None:
-        run, ending = folder.runs[number], _ending(process.exitcode)
-        place = folder.path / run.name
-        if process.exitcode == LOST and process.pid:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGTERM)
-            time.sleep(POLL_SECONDS)  # until the system knows that the server is dead, and another can be started
-        if not folder.complete(number) and read_outcome(place) == Outcome():
-            if stop.requested:
-                return
-            tries[number] += 1
-            if tries[number] < TRIES:
-                log(f"{run.name}: its worker process ended {ending}; another goes on")
-                waiting.appendleft(number)
-                return
-            why = "Was there too little memory?"
-            if (process.exitcode or 0) > 0:
-                why = (
-                    "What it printed says why. If no worker can start, use workers=1, or call `run_study` under "
-                    "`if __name__ == '__main__':`."
-                )
-            folder.fail(number, Failure(f"Its worker process ended {ending}, {TRIES} times. {why}", (), ""))
-        shown.end(number)
-        folder.finish(number, log)
-
     stop.deferred = True
     shown = FolderProgress(progress, folder, numbers)
+    workers = Workers(folder, job, count, log, stop, shown.end)
+    for number in numbers:
+        workers.add(number)
     try:
-        while team or (waiting and not stop.requested):
-            while waiting and len(team) < count and not stop.requested:
-                number = waiting.popleft()
-                if not tries[number]:
-                    folder.start(number, log)
-                taken[number] = free.pop(0)
-                team[number] = _start(job._replace(environment=taken[number]), number)
-            if stop.requested and not stopping:
-                stopping = True
-                log("stopping after the current block of steps; once more stops at once")
-                for process in team.values():
-                    process.terminate()
-            wait([process.sentinel for process in team.values()], POLL_SECONDS)
-            for number, process in [*team.items()]:
-                if process.exitcode is not None:
-                    del team[number]
-                    free.append(taken.pop(number))
-                    end(number, process)
-            shown.look(team)
+        while workers.busy:
+            workers.look(POLL_SECONDS)
+            shown.look(workers.team)
     finally:
         stop.deferred = False
-        for process in team.values():
-            process.kill()
-            process.join()
+        workers.close()
         if progress:
             progress.end()
     if stop.requested:

@@ -180,7 +180,7 @@ def _do(job: Job, task: Task, dataset: FactorDataset | None, folder: Path) -> No
     run, device = _run(*where), device_named(job.device)
     own = RunFolder(folder)
     if task.cohort is not None:
-        own.adopt(task.cohort)
+        own.cohorts.adopt(task.cohort)
     if changed := differences(task.code, _code(*where)):
         raise AxiswiseError(
             f"This node has other code of the study than the driver: {'; '.join(changed)}. Copy the driver's there."

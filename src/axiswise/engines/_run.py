@@ -2,19 +2,26 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
 from axiswise._arguments import checked
+from axiswise.data import FactorDataset
 from axiswise.engines._cluster import connected, run_on_cluster
 from axiswise.engines._local import (
+    POLL_SECONDS,
     Job,
     Stop,
     StoppableProgress,
+    Workers,
     cores,
+    gpus,
     importable_name,
+    measuring_beside,
     run_in_workers,
     threads_of_a_run,
     using_threads,
@@ -24,9 +31,12 @@ from axiswise.engines._local import (
 from axiswise.engines._node import Job as ClusterJob
 from axiswise.errors import AxiswiseError
 from axiswise.population import Failure, Precision, Progress
+from axiswise.population._cohort_folder import begun
+from axiswise.population._folder import RunFolder
 from axiswise.records import read_study_header, versions
 from axiswise.studies import Scale, Study
-from axiswise.studies._folder import open_study, train_and_measure
+from axiswise.studies._folder import StudyFolder, open_study, train_and_measure
+from axiswise.studies._pool import pools, train_together
 
 Engine = Literal["local", "ray"]
 """Where a study is trained: on this machine, or on the nodes of a Ray cluster."""
@@ -52,6 +62,9 @@ def run_study(
 ) -> Path:
     """Trains and measures every run of a study into a folder, several runs at a time; the same call resumes.
 
+    On one GPU, members of all runs that can share a program train together, in this process; workers measure the runs
+    that are trained meanwhile. Elsewhere a worker does a run.
+
     Results are bit-equal for any number of workers. A cohort that fails stops neither the others of its run nor the
     other runs. SIGINT and SIGTERM end the work after the current block of steps and save its state; a second one
     ends it at once. A process that is killed loses a few seconds. Workers import the study's module, so a script
@@ -65,7 +78,8 @@ def run_study(
         device: Where to train: "cpu", "cuda", …. None is where the folder was begun, else the best there is.
         precision: What products are computed in on CUDA, as for `train`.
         workers: Number of processes. 1 works in this process alone. None is one for each core, or each GPU, up to the
-            number of runs; but 1 for "smoke", which ends before another process has started.
+            number of runs, and beside one GPU four that measure; but 1 for "smoke", which ends before another process
+            has started.
         retrain: Whether to train and measure again what is damaged, or was made by other code than the study's present
             one. Without it, a run with such results fails.
         seeds_from: Added to the seed of every member, to repeat the study with others; data and measures stay the same.
@@ -112,7 +126,8 @@ def run_study(
             settings["target"] = nodes.device(device, read_study_header(out).get("device"))
         folder = stack.enter_context(open_study(study, scale, out, device=device, **settings))
         everything = range(len(folder.runs))
-        threads = threads_of_a_run(len(folder.runs), folder.device)
+        share = max(1, cores() // (1 + measuring_beside(folder.device)))
+        threads = min(threads_of_a_run(len(folder.runs), folder.device), share)
         count = workers or (workers_for(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
         missing = [number for number in everything if not folder.complete(number)]
         if missing:
@@ -122,25 +137,81 @@ def run_study(
             threads = min(threads, nodes.threads(folder.device))
         else:
             elsewhere = missing if min(count, len(missing)) > 1 else []
+        job = None
+        if importable:
+            place, environment = folder.path.resolve(), dict(os.environ)
+            settled = (str(folder.device), precision, retrain, threads, environment)
+            job = Job(importable, scale, seeds_from, place, *settled)
         with using_threads(threads):
-            for number in everything:
-                if number not in elsewhere:
-                    run, watched = folder.runs[number], StoppableProgress(progress, stop)
-                    wait_for(folder.path / run.name)
-                    folder.start(number, log)
-                    try:
-                        train_and_measure(run, folder.path / run.name, folder.device, precision, watched, retrain)
-                    except OSError as error:  # of its folder, which would have said so itself
-                        folder.fail(number, Failure.of(error))
-                    folder.finish(number, log)
+            alone: dict[int, Sequence[Failure]] = {number: () for number in everything if number not in elsewhere}
+            data: dict[int, FactorDataset] = {}
+            if nodes and begun(folder.path):
+                raise AxiswiseError(
+                    f"{folder.path} has cohorts that cross runs, which a cluster does not train. Go on where they were "
+                    "begun, without --engine ray."
+                )
+            if not nodes and pools(folder, gpus(folder.device)):
+                beside = workers or (measuring_beside(folder.device) if scale != "smoke" else 1)
+                team = Workers(folder, job, beside, log, stop) if job and beside > 1 else None
+                failed, data = _train_together(folder, team, precision, progress, retrain, log, stop)
+                elsewhere = [number for number in elsewhere if failed.get(number) == ()]
+                alone = {number: failures for number, failures in failed.items() if number not in elsewhere}
+            for number, failures in sorted(alone.items()):
+                run, watched = folder.runs[number], StoppableProgress(progress, stop)
+                wait_for(folder.path / run.name)
+                folder.start(number, log)
+                if number in data:
+                    run = replace(run, dataset=partial(data.pop, number))
+                options = (folder.device, precision, watched, retrain, failures)
+                try:
+                    train_and_measure(run, folder.path / run.name, *options)
+                except OSError as error:  # of its folder, which would have said so itself
+                    folder.fail(number, Failure.of(error))
+                folder.finish(number, log)
             if elsewhere and importable and cluster:
                 shared = (importable, scale, seeds_from, str(folder.device), threads, retrain, tuple(sys.path))
-                job = ClusterJob(*shared, versions(), shared_disk)
-                run_on_cluster(cluster, folder, elsewhere, job, precision, progress, log, stop)
-        if elsewhere and importable and not cluster:
-            place, environment = folder.path.resolve(), dict(os.environ)
-            job = Job(
-                importable, scale, seeds_from, place, str(folder.device), precision, retrain, threads, environment
-            )
+                spread = ClusterJob(*shared, versions(), shared_disk)
+                run_on_cluster(cluster, folder, elsewhere, spread, precision, progress, log, stop)
+        if elsewhere and job and not cluster:
             run_in_workers(folder, elsewhere, job, min(count, len(elsewhere)), progress, log, stop)
     return folder.path
+
+
+def _train_together(
+    folder: StudyFolder,
+    team: Workers | None,
+    precision: Precision | None,
+    progress: Progress | None,
+    retrain: bool,
+    log: Callable[[str], None],
+    stop: Stop,
+) -> tuple[dict[int, Sequence[Failure]], dict[int, FactorDataset]]:
+    """Trains runs together; workers, if there are any, measure those that are trained meanwhile.
+
+    Returns:
+        The runs that are still to be done, with what went wrong in their training so far, and their data.
+    """
+    left: dict[int, Sequence[Failure]] = {}
+    data: dict[int, FactorDataset] = {}
+
+    def ready(number: int, dataset: FactorDataset | None, failures: Sequence[Failure]) -> None:
+        run = folder.runs[number]
+        own = RunFolder(folder.path / run.name)
+        if team and dataset is not None and not failures and all(own.holds(member.address) for member in run.members):
+            team.add(number)
+        else:
+            left[number] = failures
+            if dataset is not None and not team:
+                data[number] = dataset
+
+    try:
+        for run in folder.runs:
+            wait_for(folder.path / run.name)
+        between = team.look if team else lambda: None
+        train_together(folder, precision, StoppableProgress(progress, stop, between), retrain, log, ready)
+        while team and team.busy:
+            team.look(POLL_SECONDS)
+    finally:
+        if team:
+            team.close()
+    return left, data

@@ -8,9 +8,10 @@ import torch
 
 from axiswise.distributions import LearnedGaussian, Likelihood, OptimalGaussian, Parameters
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.shapes import Float, Tensor
+from axiswise.shapes import Float, Int, Tensor
 
-PASS_NUMBERS = 1 << 22  # of decoded pixels at once: 16 MiB in single precision
+PASS_NUMBERS = 1 << 22  # of decoded pixels at once: 16 MiB in single precision, which a CPU's caches hold
+GPU_PASS_NUMBERS = 1 << 27  # 512 MiB: fewer take a GPU no less time
 
 
 def log_density_of(
@@ -48,7 +49,7 @@ def log_density_of(
     return likelihood.log_density(rows, raw.reshape(-1, *raw.shape[len(leading) + 1 :])).reshape(*leading, len(x))
 
 
-def part_of(posterior: Parameters, rows: slice) -> Parameters:
+def part_of(posterior: Parameters, rows: slice | Int[Tensor, " m"]) -> Parameters:
     """Some of the observations' posteriors, whatever axes of members come first.
 
     Example:
@@ -63,7 +64,7 @@ def part_of(posterior: Parameters, rows: slice) -> Parameters:
 def parts(
     x: Float[Tensor, "n ..."], posterior: Parameters, points: int | None, *, share: int = 1
 ) -> Iterator[tuple[Tensor, Parameters]]:
-    """Observations with their posteriors, as many at once as decode to 16 MiB, up to a number of points.
+    """Observations with their posteriors, as many at once as decode in one pass, up to a number of points.
 
     Arguments:
         x: The observations.
@@ -86,10 +87,26 @@ def parts(
     if points is not None and points < 1:
         raise AxiswiseError(f"`points` must be at least 1, or None for all. Got {points}.")
     count = min(len(x), points or len(x))
-    together = max(1, PASS_NUMBERS // (math.prod(mean.shape[:-2]) * x[0].numel() * share))
+    together = in_a_pass(x[:1], mean, share)
     for first in range(0, count, together):
         rows = slice(first, min(first + together, count))
         yield x[rows], part_of(posterior, rows)
+
+
+def in_a_pass(x: Float[Tensor, "n ..."], mean: Float[Tensor, "... m z"], share: int = 1) -> int:
+    """How many times a pass may decode as many outputs as some observations have for all members.
+
+    Arguments:
+        x: The observations.
+        mean: Means of posteriors, any leading axes (members), on the device to compute on.
+        share: How many outputs are in memory at once for each of them.
+
+    Example:
+        >>> in_a_pass(torch.zeros(4, 1024), torch.zeros(16, 4, 2))
+        64
+    """
+    numbers = GPU_PASS_NUMBERS if mean.is_cuda else PASS_NUMBERS
+    return max(1, numbers // (math.prod(mean.shape[:-2]) * x.numel() * share))
 
 
 def decoded(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) -> Float[Tensor, "..."]:

@@ -1,7 +1,7 @@
 r"""The evidence lower bound and the evidence itself, by sampling, and their difference: the error of inference."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -9,7 +9,7 @@ import torch
 from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.geometry._likelihood_terms import decoded, log_density_of, parts
+from axiswise.geometry._likelihood_terms import decoded, in_a_pass, log_density_of, part_of, parts
 from axiswise.numerics import normal
 from axiswise.shapes import Draws, Finite, Float, Tensor
 
@@ -93,11 +93,10 @@ def elbo(
     _check(x, posterior)
     reconstructions, divergences = [], []
     for first, (rows, own) in _enumerated(x, posterior, points):
-        inside, kl = torch.zeros(own.mean.shape[:-1]).to(own.mean).double(), 0.0
-        for draw in range(draws):
-            z = own.sample(_noise(own, draw, first))
-            inside = inside + log_density_of(likelihood, rows, decoded(decode_raw, z)).double() / draws
-            kl = kl + prior.kl(own, z).total.double() / draws
+        inside, kl = 0.0, 0.0
+        for q, z, log_density in _drawn(rows, own, decode_raw, likelihood, draws, first):
+            inside = inside + _by_draw(log_density, rows).sum(0) / draws
+            kl = kl + _by_draw(prior.kl(q, z).total, rows).sum(0) / draws
         reconstructions.append(inside)
         divergences.append(kl)
     reconstruction, kl = torch.cat(reconstructions, -1), torch.cat(divergences, -1)
@@ -213,12 +212,38 @@ def _log_weights(
     first: int,
 ) -> Float[Tensor, "k ... n"]:
     """Log p(x | z) p(z) / q(z | x) at each draw; `first` is the position of the first observation."""
-    found = []
-    for draw in range(draws):
-        z = posterior.sample(_noise(posterior, draw, first))
-        inside = log_density_of(likelihood, x, decoded(decode_raw, z)).double()
-        found.append(inside + prior.log_density(z).double() - posterior.log_density(z).double())
-    return torch.stack(found)
+    return torch.cat(
+        [
+            _by_draw(log_density.double() + prior.log_density(z).double() - q.log_density(z).double(), x)
+            for q, z, log_density in _drawn(x, posterior, decode_raw, likelihood, draws, first)
+        ]
+    )
+
+
+def _drawn(
+    x: Float[Tensor, "n ..."],
+    posterior: Parameters,
+    decode_raw: Callable[[Tensor], Tensor],
+    likelihood: Likelihood,
+    draws: int,
+    first: int,
+) -> Iterator[tuple[Parameters, Float[Tensor, "... m z"], Float[Tensor, "... m"]]]:
+    """Posteriors, samples z of them, and log p(x | z), as many draws at once as a pass decodes, one after another.
+
+    With k draws of n observations, m = k · n.
+    """
+    count, together = len(x), in_a_pass(x, posterior.mean)
+    for start in range(0, draws, together):
+        numbers = range(start, min(start + together, draws))
+        again = torch.arange(count, device=x.device).repeat(len(numbers))
+        q = part_of(posterior, again) if len(numbers) > 1 else posterior
+        z = q.sample(_noise(q, numbers, first, count))
+        yield q, z, log_density_of(likelihood, x[again] if len(numbers) > 1 else x, decoded(decode_raw, z))
+
+
+def _by_draw(values: Float[Tensor, "... m"], x: Float[Tensor, "n ..."]) -> Float[Tensor, "k ... n"]:
+    """Values of k draws of n observations, in double precision, with draws as the first axis."""
+    return values.double().unflatten(-1, (-1, len(x))).movedim(-2, 0)
 
 
 def _from_weights(weights: Float[Tensor, "k ... n"]) -> LogLikelihood:
@@ -235,12 +260,13 @@ def _enumerated(x: Float[Tensor, "n ..."], posterior: Parameters, points: int | 
         first += len(rows)
 
 
-def _noise(posterior: Parameters, draw: int, first: int) -> Float[Tensor, "... n z"]:
-    """Noise of the draw for each observation, the same for all members and however observations are cut into parts."""
-    count, latents = posterior.mean.shape[-2:]
-    seeds = torch.arange(first, first + count, device=posterior.mean.device)  # an observation is its own seed
-    noise = normal(seeds, f"elbo {SEED}", draw, (latents,), dtype=posterior.mean.dtype)
-    return noise.expand(posterior.mean.shape)
+def _noise(posterior: Parameters, draws: range, first: int, count: int) -> Float[Tensor, "... m z"]:
+    """Noise of draws for each observation, the same for all members and however observations are cut into parts."""
+    mean = posterior.mean
+    seeds = torch.arange(first, first + count, device=mean.device)  # an observation is its own seed
+    steps = torch.arange(draws.start, draws.stop, device=mean.device)[:, None]
+    noise = normal(seeds, f"elbo {SEED}", steps, (mean.shape[-1],), dtype=mean.dtype)
+    return noise.flatten(0, 1).expand(mean.shape)
 
 
 def _error(values: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:

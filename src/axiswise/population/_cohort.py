@@ -1,12 +1,13 @@
 """Which members share one tensor program."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
+from axiswise.distributions import Learnable
 from axiswise.models import VAE
 from axiswise.population.member import Member
 from axiswise.population.program import Precision
@@ -26,22 +27,51 @@ class Cohort:
         members: The members, in the order of the stack.
         threads: Threads that PyTorch computes with.
         precision: Type of products on the fast path; None is the plain path.
+        runs: Of a cohort that crosses runs of a study, the name of each member's run; else none.
     """
 
     members: tuple[Member, ...]
     threads: int
     precision: Precision | None = None
+    runs: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """The run of each member, "" where there is only one, and the member's address."""
+        runs = self.runs or ("",) * len(self.members)
+        return tuple((run, member.address) for run, member in zip(runs, self.members, strict=True))
+
+    def part(self, rows: Sequence[int]) -> "Cohort":
+        """The members in some rows of the stack."""
+        own = tuple(self.runs[row] for row in rows) if self.runs else ()
+        return replace(self, members=tuple(self.members[row] for row in rows), runs=own)
 
     @property
     def address(self) -> str:
         """Content address of the cohort."""
-        return address([member.address for member in self.members])
+        return address_of(self.keys)
 
 
-def cohorts(members: Sequence[Member], device: torch.device, precision: Precision | None = None) -> list[Cohort]:
+def address_of(keys: Sequence[tuple[str, str]]) -> str:
+    """The address of a cohort, from the runs and the addresses of its members."""
+    return address([[run, member] if run else member for run, member in keys])
+
+
+def pools(device: torch.device) -> bool:
+    """Whether cohorts take what they can get on this device: members of other runs, and with other distributions.
+
+    On a CPU a cohort of one run keeps the cores busy.
+    """
+    return device.type == "cuda"
+
+
+def cohorts(
+    members: Sequence[Member], device: torch.device, precision: Precision | None = None, runs: Sequence[str] = ()
+) -> list[Cohort]:
     """Groups members that can share a program, in order of first appearance.
 
-    Members share a program when they differ in seed and hyperparameters only. On a CPU, each member with convolutions
+    Members share a program when they differ in seed and hyperparameters only; where it `pools`, also in numbers of
+    their prior and likelihood. On a CPU, each member with convolutions
     or many weights is a cohort: one of them fills the machine, and stacking only adds memory traffic. A cohort whose
     steps are light has one thread: two that share them wait for each other at every operation, and where another
     program keeps a core busy, they wait for that.
@@ -54,25 +84,55 @@ def cohorts(members: Sequence[Member], device: torch.device, precision: Precisio
         >>> [len(cohort.members) for cohort in cohorts(members, torch.device("cpu"))]
         [4, 4]
     """
-    groups: dict[str, list[Member]] = {}
-    for member in members:
-        groups.setdefault(address(structure(member)), []).append(member)
+    groups: dict[str, list[int]] = {}
+    for place, member in enumerate(members):
+        groups.setdefault(address(structure(member, any_number=pools(device))), []).append(place)
     found = []
     for group in groups.values():
-        size = LARGEST if stacking_pays(group[0].model, device) else 1
-        parts = (tuple(group[start : start + size]) for start in range(0, len(group), size))
-        found += [Cohort(part, _threads(part, device), precision) for part in parts]
+        size = LARGEST if stacking_pays(members[group[0]].model, device) else 1
+        for start in range(0, len(group), size):
+            part = tuple(members[place] for place in group[start : start + size])
+            own = tuple(runs[place] for place in group[start : start + size] if runs)
+            found.append(Cohort(part, _threads(part, device), precision, own))
     return found
 
 
-def structure(member: Member) -> dict[str, Any]:
-    """What must be equal within a cohort: the member's form without its seed and its hyperparameters' values."""
+def structure(member: Member, *, any_number: bool = False) -> dict[str, Any]:
+    """What must be equal within a cohort: the member's form without its seed and its hyperparameters' values.
+
+    Arguments:
+        member: The member.
+        any_number: Whether it is also without the numbers of its prior and likelihood.
+    """
     form = describe(member)
+    for name in numbers(member) if any_number else ():
+        _, part, field = name.split(".")
+        del form["model"][part][field]
     del form["seed"]
     for name in ("objective", "optimizer"):
         for hyperparameter in hyperparameters(getattr(member, name)):
             del form[name][hyperparameter]
     return form
+
+
+def numbers(member: Member) -> dict[str, float]:
+    """The numbers of a member's prior and likelihood that may differ within a cohort, by their path.
+
+    Learned ones are initial values, which the modules are built with.
+
+    Example:
+        >>> from axiswise import distributions, models, objectives
+        >>> prior = distributions.StudentT(3.0)
+        >>> numbers(Member(models.linear(3, 2, prior=prior), objectives.BetaVAE(), steps=1))
+        {'model.prior.df': 3.0, 'model.likelihood.scale': 1.0}
+    """
+    parts = {"prior": member.model.prior, "likelihood": member.model.likelihood}
+    return {
+        f"model.{part}.{name}": getattr(own, name)
+        for part, own in parts.items()
+        for name in getattr(own, "stacks", ())
+        if not (isinstance(own, Learnable) and own.initial())
+    }
 
 
 def stacking_pays(model: VAE, device: torch.device) -> bool:

@@ -8,7 +8,7 @@ affects no other.
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -19,7 +19,7 @@ from axiswise.models._dropout import seeded
 from axiswise.numerics import integers, normal, uniform
 from axiswise.objectives import Batch, Objective, Terms
 from axiswise.objectives.objective import needs_of
-from axiswise.population._cohort import Cohort
+from axiswise.population._cohort import Cohort, numbers
 from axiswise.population._step import over_steps
 from axiswise.population.loop import Loop
 from axiswise.population.member import Member
@@ -28,6 +28,7 @@ from axiswise.schedules import hyperparameters
 from axiswise.shapes import Float, Int, Tensor
 
 MODEL, ADVERSARY = "model", "adversary"
+Described = TypeVar("Described")
 
 
 class BlockInputs(NamedTuple):
@@ -36,7 +37,7 @@ class BlockInputs(NamedTuple):
     Arguments:
         rows: Rows of the dataset.
         draws: Random tensors that the objective needs.
-        values: The objective's hyperparameters.
+        values: What `values_over` gives.
         step: Number of the step, from 0.
         others: Rows of further observations: "pair" and "second", as in `Batch`.
     """
@@ -55,7 +56,7 @@ class StepInputs(NamedTuple):
         x: Observations; without a member axis where all members see the whole dataset.
         rows: Their rows in the dataset, likewise.
         draws: Random tensors that the objective needs.
-        values: The objective's hyperparameters at this step, ``(p,)`` each.
+        values: What `values_over` gives, at this step, ``(p,)`` each.
         step: Number of the step, from 0.
         others: Further observations.
         seeds: The members' seeds, from which their networks draw.
@@ -104,10 +105,22 @@ class Batches:
             index = integers(self.seeds, "index", steps, (batch,), len(self.dataset))
         else:
             index = torch.arange(batch, device=device).expand(len(numbers), batch)
-        values = over_steps([hyperparameters(member.objective) for member in self.cohort.members], numbers)
-        values = {name: table.to(device, self.dtype) for name, table in values.items()}
+        values = values_over(self.cohort.members, numbers, device, self.dtype)
         others = other_rows(first.objective, self.dataset, self.seeds, steps, index)
         return BlockInputs(index, draws, values, steps[:, 0].to(self.dtype), others)
+
+
+def values_over(members: Sequence[Member], steps: range, device: torch.device, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Hyperparameters of objectives, and numbers of distributions in which members differ, ``(s, p)``, by path.
+
+    The latter have 64 bits: what follows from them alone is rounded once.
+    """
+    own = [numbers(member) for member in members]
+    differ = [path for path in own[0] if len({found[path] for found in own}) > 1]
+    varying = over_steps([{path: found[path] for path in differ} for found in own], steps)
+    tables = over_steps([hyperparameters(member.objective) for member in members], steps)
+    values = {f"objective.{name}": table.to(device, dtype) for name, table in tables.items()}
+    return values | {path: table.to(device) for path, table in varying.items()}
 
 
 def drawn(
@@ -182,9 +195,10 @@ def cohort_loss(members: Sequence[Member], modules: Mapping[str, nn.Module], siz
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
         updated = {name: buffer.clone() for name, buffer in buffers.items()}
         parameters = {name: weight for group in weights.values() for name, weight in group.items()}
-        networks = Networks(first.model, seeded(bind(modules, parameters, updated), seed, step))
+        member = with_values(first, values)
+        networks = Networks(member.model, seeded(bind(modules, parameters, updated), seed, step))
         batch = Batch(x, rows, size, **others)
-        terms: Terms = with_values(first.objective, values).loss(networks, batch, draws, step)
+        terms: Terms = member.objective.loss(networks, batch, draws, step)
         losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
         return losses, terms.parts, updated
 
@@ -254,9 +268,15 @@ def _stacked(rows: Sequence[Mapping[str, Tensor]], like: Tensor, dtype: torch.dt
     return {name: stack.to(like.device, dtype if stack.is_floating_point() else None) for name, stack in stacks.items()}
 
 
-def with_values(objective: Objective, values: Mapping[str, Tensor]) -> Objective:
-    """The objective with its hyperparameters replaced by tensors, without the checks meant for numbers."""
-    replaced = copy.copy(objective)
-    for name, value in values.items():
-        object.__setattr__(replaced, name, value)
+def with_values(owner: Described, values: Mapping[str, Tensor]) -> Described:
+    """A description with numbers replaced by tensors, without the checks meant for numbers.
+
+    Arguments:
+        owner: A dataclass, such as a member.
+        values: The tensors by path, such as "objective.beta".
+    """
+    replaced = copy.copy(owner)
+    for path, value in values.items():
+        name, _, rest = path.partition(".")
+        object.__setattr__(replaced, name, with_values(getattr(replaced, name), {rest: value}) if rest else value)
     return replaced

@@ -6,7 +6,6 @@ alone, and the saved state says who is in the stack, so that a resumed training 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population._validation import Validation, evaluation, stops
 from axiswise.population.loop import Finished, settings
-from axiswise.population.member import Member
 from axiswise.records import Tensors
 
 WORTH_PACKING = 1000  # steps still to take: making another program takes as long as some hundreds of them
@@ -65,7 +63,7 @@ class CohortTraining:
         self.evaluated: list[int] = []
         self._terms: dict[str, list[np.ndarray]] = {}  # of each evaluation, over the members of the stack
         self._share = self._divided = 0.0  # seconds: of each member in training, and of the loop as far as divided
-        self._make(cohort.members)
+        self._make(cohort)
 
     @property
     def steps(self) -> int:
@@ -140,7 +138,8 @@ class CohortTraining:
         """
         stack = saved.about.get("stack", self._addresses)
         if len(stack) < len(self._addresses):
-            self._make(tuple(member for member in self.cohort.members if member.address in stack))
+            addresses = enumerate(member.address for member in self.cohort.members)
+            self._make(self.cohort.part([row for row, address in addresses if address in stack]))
         self.loop.resume(saved, source)
         self.stopped = dict(saved.about.get("stopped", {}))
         self._share, self._divided = saved.about.get("share", 0.0), saved.about.get("divided", 0.0)
@@ -153,10 +152,10 @@ class CohortTraining:
         """The newest terms of a member of the stack."""
         return {name: entries[-1][row].tolist() for name, entries in self._terms.items()}
 
-    def _make(self, members: tuple[Member, ...]) -> None:
+    def _make(self, stack: Cohort) -> None:
         """Makes the program of some members, before its first step."""
-        self.stack = replace(self.cohort, members=members)
-        self._addresses = [member.address for member in members]  # making one takes a while
+        self.stack = stack
+        self._addresses = [member.address for member in stack.members]  # making one takes a while
         self.loop = cohort_loop(self.stack, self._dataset, self._dtype)
         held_out = self.validation and self.validation.dataset
         self._terms_now = evaluation(self.stack, held_out, self._dtype) if held_out else None
@@ -164,10 +163,9 @@ class CohortTraining:
     def _pack(self) -> None:
         """Goes on with the members in training alone."""
         rows, saved = self.live, self.state()
-        members = tuple(self.stack.members[row] for row in rows)
         arrays = {name: _rows(name, array, rows) for name, array in saved.arrays.items()}
         del self.loop, self._terms_now  # the larger stack is freed before the smaller one is made
-        self._make(members)
+        self._make(self.stack.part(rows))
         self.resume(Tensors(arrays, {**saved.about, "stack": self._addresses}))
 
     def _is_due(self) -> bool:
@@ -206,8 +204,7 @@ class CohortTraining:
             history=_of_rows(finished.history, rows),
             seconds=self._share * len(rows),
         )
-        cohort = replace(self.cohort, members=tuple(self.stack.members[row] for row in rows))
-        return Ended(cohort, finished, _of_rows(self._validation(), rows) if self.validation else {})
+        return Ended(self.stack.part(rows), finished, _of_rows(self._validation(), rows) if self.validation else {})
 
 
 def _rows(name: str, array: np.ndarray, rows: list[int]) -> np.ndarray:

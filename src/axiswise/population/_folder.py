@@ -1,34 +1,30 @@
-"""Run folders: members by content address, and plan and states of unfinished cohorts; `records._layout` names files.
+"""Run folders: members by content address, and their unfinished cohorts; `records._layout` names files.
 
-A member is stored with its weights, buffers, history and status, and with the own code it was made with. The plan says
-in which cohorts the members without a file are trained, so that a resumption repeats them bit for bit; a cohort in
-training has its whole state. What is read is what was asked for: the member, of this dataset, in these shapes, made by
-this code. All else is refused.
+A member is stored with its weights, buffers, history and status, and with the own code it was made with. What is read
+is what was asked for: the member, of this dataset, in these shapes, made by this code. All else is refused.
 """
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from axiswise.errors import AxiswiseError
-from axiswise.models import Custom
-from axiswise.population._catalogue import MissingParts, catalogue, missing_parts, own_parts
-from axiswise.population._code import Code, changes, code_of
+from axiswise.population._catalogue import MissingParts, catalogue, missing_parts
+from axiswise.population._code import Code, code_of
 from axiswise.population._cohort import Cohort, cohorts, structure
+from axiswise.population._cohort_folder import CohortFolder, Key, begun
+from axiswise.population._stored import Built, built, check_code, check_home
 from axiswise.population._trained import Trained
 from axiswise.population.member import Member
 from axiswise.population.program import Precision
 from axiswise.records import (
-    Tensors,
     address,
     locked,
     read_json,
@@ -40,14 +36,11 @@ from axiswise.records import (
 )
 from axiswise.records._files import Json, read_about
 from axiswise.records._fingerprint import differences
-from axiswise.records._forms import CohortForm, MemberForm, PlanForm, WholeRunForm
+from axiswise.records._forms import MemberForm, WholeRunForm
 from axiswise.records._layout import (
-    COHORT,
     LOCK,
     MEMBER,
     OUTCOME_FILE,
-    PLAN,
-    PLAN_FILE,
     RECORDS_LOCK,
     RUN,
     RUN_FILE,
@@ -57,10 +50,6 @@ from axiswise.records._layout import (
     partial_files,
 )
 from axiswise.records._record import drop_records
-
-
-class OtherCode(AxiswiseError):
-    """A stored file was made by other code of a user than there is now."""
 
 
 @dataclass(frozen=True)
@@ -154,14 +143,11 @@ class RunFolder:
     @property
     def tidy(self) -> bool:
         """Whether no killed process has left anything that a training would remove."""
-        return not (self._partial_files() or (self.path / PLAN_FILE).exists() or self._states())
+        return not (self._partial_files() or begun(self.path))
 
     def _partial_files(self) -> list[Path]:
         places = (self.path, member_file(self.path, "").parent, cohort_file(self.path, "").parent)
         return partial_files(*places)  # those of arrays belong to whoever measures
-
-    def _states(self) -> list[Path]:
-        return matching(cohort_file(self.path, "*"))
 
     def holds(self, member: str) -> bool:
         """Whether a finished member of that address is here."""
@@ -231,12 +217,12 @@ class RunFolder:
                         raise MissingParts(missing)
                     described = _restored(path, about["member"], names)
                 weights = {name: torch.from_numpy(array) for name, array in _under("weights", arrays).items()}
-                self._check_run(path, about["about"])
+                check_home(path, about["about"], self.home, self.path)
                 if not changed:
                     now = code_of([described], memory)[described.address] if code is None else code[member]
-                    _check_code(path, about["about"], now)
+                    check_code(path, about["about"], now)
                 if (kind := address(structure(described))) not in shapes:
-                    shapes[kind] = _built(described)
+                    shapes[kind] = built(described)
                 _check_shapes(path, weights, shapes[kind], dtype)
             except AxiswiseError as error:
                 yield member, error
@@ -254,7 +240,7 @@ class RunFolder:
         try:
             for member, own in code.items():
                 path = member_file(self.path, member)
-                _check_code(path, read_about(path, MEMBER, MemberForm)["about"], own)
+                check_code(path, read_about(path, MEMBER, MemberForm)["about"], own)
         except AxiswiseError:
             return False
         return True
@@ -265,155 +251,29 @@ class RunFolder:
             member_file(self.path, member).unlink(missing_ok=True)
 
     def plan(self, missing: Sequence[Member], device: torch.device, precision: Precision | None) -> list[Cohort]:
-        """The cohorts to train, which are written down: unfinished ones as they were begun, then new ones for the rest.
+        """The cohorts to train, which are written down: unfinished ones as they were begun, then new ones."""
 
-        What was measured of the missing members, before their files were lost, is removed with it.
-        """
-        known = {member.address: member for member in missing}
-        planned = self._planned()
-        for key, form in [*planned.items()]:
-            if all(map(self.holds, _addresses(form))):  # killed after the last of its members was written
-                cohort_file(self.path, key).unlink(missing_ok=True)
-                del planned[key]
-        begun = [self._cohort(form, known) for form in planned.values() if _addresses(form) & known.keys()]
-        started = {member.address for cohort in begun for member in cohort.members}
-        fresh = cohorts([member for member in missing if member.address not in started], device, precision)
+        def rest(members: dict[Key, Member]) -> list[Cohort]:
+            return cohorts([*members.values()], device, precision)
+
+        self.forget([member.address for member in missing])
+        return self.cohorts.plan({("", member.address): member for member in missing}, rest)
+
+    def forget(self, missing: Sequence[str]) -> None:
+        """Removes what was measured of members, before their files were lost."""
         if missing:
             with locked(self.path / RECORDS_LOCK, "", math.inf):
-                drop_records(self.path, known.keys())
-        self._write_plan({**planned, **{cohort.address: layout_of(cohort) for cohort in fresh}})
-        return begun + fresh
-
-    def adopt(self, layout: Json) -> None:
-        """Plans one cohort as a folder of the same run on another machine does."""
-        self._write_plan({_address(layout): layout})
-
-    def finish(self, cohort: Cohort, *, failed: bool = False) -> None:
-        """Removes plan and state of a cohort whose members are all stored; or, of a failed one, a plan without a state.
-
-        A cohort that failed before it stored anything may be planned anew: nothing of it must be repeated.
-        """
-        stored = cohort_file(self.path, cohort.address).exists()
-        if failed and (stored or any(self.holds(member.address) for member in cohort.members)):
-            return
-        self._write_plan({key: form for key, form in self._planned().items() if key != cohort.address})
-        cohort_file(self.path, cohort.address).unlink(missing_ok=True)
-
-    def write_state(self, cohort: Cohort, code: Code, state: Tensors) -> None:
-        """Stores an unfinished cohort: its layout, state and history."""
-        about = {"format": COHORT, **layout_of(cohort), **state.about, **self._shared, "code": dict(code)}
-        write_tensors(cohort_file(self.path, cohort.address), state.arrays, {**about, "versions": versions()})
-
-    def read_state(self, cohort: Cohort, code: Code, *, again: bool = False) -> Tensors | None:
-        """The saved state of a cohort, if there is one that leads to all members.
-
-        Members that had stopped are no longer in it. If the file of one is lost, the cohort starts again.
-
-        Arguments:
-            cohort: The cohort.
-            code: The own code of its members.
-            again: Whether a state that cannot be used is removed.
-
-        Raises:
-            AxiswiseError: If it is damaged, or of other members, another dataset or other code.
-        """
-        if not (path := cohort_file(self.path, cohort.address)).exists():
-            return None
-        try:
-            saved = read_tensors(path, COHORT, CohortForm)
-            if (found := _address(saved.about)) != cohort.address:
-                raise AxiswiseError(f"{path} contains cohort {found}, not {cohort.address}: it was renamed.")
-            self._check_run(path, saved.about)
-            _check_code(path, saved.about, code)
-        except AxiswiseError as error:
-            if not again:
-                raise AxiswiseError(f"{error} Choose another `out`, or start again with retrain=True.") from error
-            path.unlink()
-            return None
-        return saved if all(map(self.holds, saved.about.get("stopped", ()))) else None
-
-    def _planned(self) -> dict[str, Json]:
-        """The layouts of all unfinished cohorts by their addresses, in the order of the plan."""
-        path, found = self.path / PLAN_FILE, {}
-        if path.exists():
-            plan = read_json(path, PLAN, PlanForm)
-            self._check_run(path, plan)
-            found = {_address(form): form for form in plan["cohorts"]}
-        for path in self._states():
-            if path.stem not in found:  # version 0.1 had no plans
-                found[path.stem] = read_about(path, COHORT, CohortForm)
-        return found
-
-    def _write_plan(self, planned: Mapping[str, Json]) -> None:
-        path = self.path / PLAN_FILE
-        if planned:
-            layouts = [{name: form.get(name) for name in LAYOUT} for form in planned.values()]
-            write_json(path, {"format": PLAN, **self._shared, "cohorts": layouts})
-        else:
-            path.unlink(missing_ok=True)
-
-    def _cohort(self, form: Json, known: Mapping[str, Member]) -> Cohort:
-        """A stored cohort. Of its members, those that are not known are like those that are."""
-        names = catalogue(own_parts(known.values()))
-        stored = ((known.get(address(member)), member) for member in form["members"])
-        try:
-            restored = tuple(own or restore(member, names) for own, member in stored)
-            for member in restored:
-                if member.address not in known:
-                    _built(member)
-        except Exception as error:  # a plan that was forged may be of anything
-            raise AxiswiseError(f"{self.path / PLAN_FILE} plans members that nobody can train: {error}") from error
-        return Cohort(restored, form["threads"], form.get("precision"))
+                drop_records(self.path, set(missing))
 
     @property
-    def _shared(self) -> Json:
+    def cohorts(self) -> CohortFolder:
+        """The unfinished cohorts."""
+        return CohortFolder(self.path, {"": self.home}, lambda key: self.holds(key[1]))
+
+    @property
+    def home(self) -> Json:
         """What members and states say of their run, so that no file is taken for one of another run."""
         return {name: self.run[name] for name in ("dataset", "validation") if name in self.run}
-
-    def _check_run(self, path: Path, about: Mapping[str, Any]) -> None:
-        """Raises if a file says that it is of another dataset, or was validated otherwise, than this folder."""
-        if about.get("dataset", self.run["dataset"]) != self.run["dataset"]:
-            raise AxiswiseError(
-                f"{path} is of a member trained on {about['dataset']}. Expected {self.run['dataset']}, as all of "
-                f"{self.path}: it was copied from another folder."
-            )
-        if (found := about.get("validation")) != self.run.get("validation"):
-            raise AxiswiseError(
-                f"{path} is of a member validated or stopped by {found}. Expected {self.run.get('validation')}, as all "
-                f"of {self.path}: it was copied from another folder."
-            )
-
-
-LAYOUT = ("members", "threads", "precision")
-
-
-def layout_of(cohort: Cohort) -> Json:
-    """What a resumption repeats, and an `adopt`ing folder on another machine, as JSON."""
-    forms = [member.form for member in cohort.members]
-    return dict(zip(LAYOUT, (forms, cohort.threads, cohort.precision), strict=True))
-
-
-def _address(layout: Json) -> str:
-    """The address of a stored cohort."""
-    return address([address(form) for form in layout["members"]])
-
-
-def _addresses(layout: Json) -> set[str]:
-    """The addresses of the members of a stored cohort."""
-    return {address(form) for form in layout["members"]}
-
-
-def _check_code(path: Path, about: Mapping[str, Any], code: Code) -> None:
-    """Raises if a stored file was made by other own code; warns if it does not say by which."""
-    changed = changes(about, code)
-    if changed is None and code:
-        warnings.warn(
-            f"{path} was stored by version 0.1, without the code it was made with. Whether {', '.join(code)} changed "
-            "since is unknown.",
-            stacklevel=2,
-        )
-    if changed:
-        raise OtherCode(f"{path} was made with other code: {'; '.join(changed)}.")
 
 
 def _restored(path: Path, form: Json, names: Mapping[str, Any]) -> Member:
@@ -424,28 +284,6 @@ def _restored(path: Path, form: Json, names: Mapping[str, Any]) -> Member:
         raise
     except AxiswiseError as error:
         raise AxiswiseError(f"{path} describes no member: {error}") from error
-
-
-class Built(NamedTuple):
-    """The shapes of the parameters that a member's networks have, by "module.parameter"."""
-
-    model: dict[str, tuple[int, ...]]
-    adversary: dict[str, tuple[int, ...]]
-
-
-def _built(member: Member) -> Built:
-    # What a file describes may be of any size, so it takes no memory; own factories may not know the device.
-    with nullcontext() if isinstance(member.model.network, Custom) else torch.device("meta"):
-        trainable = member.objective.networks(member.model)
-    return Built(_shapes(trainable.model), _shapes(trainable.adversary))
-
-
-def _shapes(modules: Mapping[str, nn.Module]) -> dict[str, tuple[int, ...]]:
-    return {
-        f"{module}.{name}": tuple(parameter.shape)
-        for module, contents in modules.items()
-        for name, parameter in contents.named_parameters()
-    }
 
 
 def _check_shapes(path: Path, weights: Mapping[str, torch.Tensor], built: Built, dtype: str) -> None:

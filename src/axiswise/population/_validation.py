@@ -19,12 +19,11 @@ from axiswise.errors import AxiswiseError
 from axiswise.numerics import permutation
 from axiswise.population._code import code_of_dataset
 from axiswise.population._cohort import Cohort, structure
-from axiswise.population._cohort_loop import StepInputs, cohort_loop, cohort_loss, drawn, other_rows
-from axiswise.population._step import over_steps, traced
+from axiswise.population._cohort_loop import StepInputs, cohort_loop, cohort_loss, drawn, other_rows, values_over
+from axiswise.population._step import traced
 from axiswise.population.member import Member
 from axiswise.records import address, describe
 from axiswise.records._fingerprint import fingerprint
-from axiswise.schedules import hyperparameters
 from axiswise.shapes import Int, Tensor
 from axiswise.stopping import StoppingRule
 
@@ -172,9 +171,9 @@ def _inputs(
     step: int,
 ) -> Iterator[StepInputs]:
     """The inputs of every batch, with the hyperparameters of a step. Draws are made for many batches at once."""
-    first, objectives = cohort.members[0], [hyperparameters(member.objective) for member in cohort.members]
-    tables = over_steps(objectives, range(step, step + 1))
-    values = {name: table[0].to(dataset.device, dtype) for name, table in tables.items()}
+    first = cohort.members[0]
+    tables = values_over(cohort.members, range(step, step + 1), dataset.device, dtype)
+    values = {name: table[0] for name, table in tables.items()}
     now = torch.tensor(step, dtype=dtype, device=dataset.device)
     start = 0
     while start < len(parts):

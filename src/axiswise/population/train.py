@@ -22,10 +22,13 @@ from axiswise.objectives.objective import needs_of
 from axiswise.population._catalogue import MissingParts, check_storable, own_parts
 from axiswise.population._code import Code, code_of, code_of_dataset
 from axiswise.population._cohort import Cohort, cohorts, structure, takes_bfloat16
+from axiswise.population._cohort_folder import CohortFolder
 from axiswise.population._cohort_training import CohortTraining, Ended
 from axiswise.population._cost import step_weights
 from axiswise.population._device import choose_device, device_named
-from axiswise.population._folder import OtherCode, RunFolder
+from axiswise.population._folder import RunFolder
+from axiswise.population._pool import joined
+from axiswise.population._stored import OtherCode
 from axiswise.population._trained import Trained
 from axiswise.population._validation import Validation, try_rule, validation_of
 from axiswise.population.loop import Finished
@@ -34,6 +37,7 @@ from axiswise.population.population import Population
 from axiswise.population.program import Precision
 from axiswise.progress import Progress, shown
 from axiswise.records import address, versions
+from axiswise.records._files import Json
 from axiswise.records._fingerprint import without_source
 from axiswise.records._layout import RUN_FILE
 from axiswise.records._run_state import reasons
@@ -166,9 +170,6 @@ def train(
         done = {trained.member.address: trained for trained in usable}
         missing = [member for key, member in by_address.items() if key not in done]
         remaining = job.plan(missing)
-        # A plan may have members that were not asked for. Code is read now: its files may be edited in the meantime.
-        code = {**code_of([member for cohort in remaining for member in cohort.members]), **job.code}
-        failures, first = [], None
         if remaining and begun_on not in (None, target.type):
             warnings.warn(
                 f"{out} was begun on {begun_on}, and the rest is trained on {target}: its members equal those of one "
@@ -177,40 +178,25 @@ def train(
             )
         if remaining and telling:
             print(f"axiswise: training {len(missing)} member{'s' * (len(missing) > 1)} on {target}", file=sys.stderr)
-        weights = step_weights(remaining, target) if progress else [1] * len(remaining)
-        if progress:
-            steps = [len(cohort.members) * cohort.members[0].steps for cohort in remaining]
-            progress.begin("training", sum(map(operator.mul, steps, weights)))
-        try:
-            for cohort, weight in zip(remaining, weights, strict=True):
-                try:
-                    options = (code, folder, progress, weight, on_history, retrain)
-                    for trained in _train_cohort(cohort, dataset, dtype, held_out, *options):
-                        done.setdefault(trained.member.address, trained)
-                except _Stopped as stopped:
-                    raise stopped.error from stopped.error.__cause__
-                except OSError:  # of the folder: a full disk is full for all cohorts
-                    raise
-                except Exception as error:  # a network or an objective may raise anything
-                    failures.append(Failure.of(error, cohort.members))
-                    first = first or error
-                    if folder:
-                        folder.finish(cohort, failed=True)
-                    _release(error)
-        finally:
-            if progress:
-                progress.end()
+
+        def keep(run: str, trained: Trained) -> None:
+            done.setdefault(trained.member.address, trained)
+
+        place = folder.cohorts if folder and remaining else None
+        told = {"progress": progress, "on_history": on_history, "on_member": keep}
+        failed = train_cohorts(remaining, {"": job}, place, dtype, retrain=retrain, **told)
     finished = [done[member.address].to(home) for member in members if member.address in done]
     population = Population(finished, folder.path if folder else None)
-    if failures:
+    if failed:
+        failures = tuple(failure for _, failure, _ in failed)
         count = sum(len(failure.members) for failure in failures)
         why = "; ".join(reasons(failure._asdict() for failure in failures))
         raise TrainingIncomplete(
             f"Training failed for {count} of {len(by_address)} members: {why}. The others are in `population` of this "
             "error; with an `out`, the same call tries these again.",
-            tuple(failures),
+            failures,
             population if len(population) else None,
-        ) from first
+        ) from failed[0].error
     return population
 
 
@@ -252,6 +238,12 @@ class Prepared(NamedTuple):
             yield _usable(folder, self.members, self.code, retrain) if folder else iter(())
 
     @property
+    def home(self) -> Json:
+        """What members say of the run that they are of."""
+        held_out = self.validation
+        return {"dataset": self.dataset.identity} | ({"validation": held_out.form} if held_out else {})
+
+    @property
     def whole(self) -> bool:
         """Whether the folder has all members, and nothing else to be tidied up."""
         return self.folder is not None and all(map(self.folder.holds, self.members)) and self.folder.tidy
@@ -285,7 +277,7 @@ def _prepared(
 
 
 @contextmanager
-def planned(
+def opened(
     members: Sequence[Member],
     dataset: FactorDataset,
     out: Path,
@@ -296,16 +288,19 @@ def planned(
     validation: FactorDataset | None,
     every: int | None,
     stop: StoppingRule | None,
-) -> Iterator[list[Cohort]]:
-    """Opens a run folder and plans what is missing there, for others to train; the arguments are those of `train`.
+) -> Iterator[tuple[Prepared, list[Member]]]:
+    """Opens a run folder, for whoever trains what is missing there; the arguments are those of `train`.
 
     Until the end, no other process trains in the folder. Stored members are checked, and not kept in memory.
+
+    Returns:
+        The prepared training, and the members that are missing.
     """
     held_out = validation_of(validation, every, stop, dataset.device)
     job = _prepared(list(members), dataset, device, torch.float32, precision, held_out, RunFolder(out))
     with job.opened(retrain) as usable:
         done = {trained.member.address for trained in usable}
-        yield job.plan([member for key, member in job.members.items() if key not in done])
+        yield job, [member for key, member in job.members.items() if key not in done]
 
 
 def _usable(
@@ -471,32 +466,98 @@ def _check_support(likelihood: Likelihood, dataset: FactorDataset) -> None:
         )
 
 
+class Failed(NamedTuple):
+    """A cohort that could not be trained to its end."""
+
+    cohort: Cohort
+    failure: Failure
+    error: Exception
+
+
+def train_cohorts(
+    cohorts: Sequence[Cohort],
+    jobs: Mapping[str, Prepared],
+    place: CohortFolder | None,
+    dtype: torch.dtype,
+    *,
+    progress: Progress | None,
+    retrain: bool,
+    on_history: Callable[[Entry], None] | None = None,
+    on_member: Callable[[str, Trained], None] = lambda run, trained: None,
+    on_cohort: Callable[[Cohort, Failure | None], None] = lambda cohort, failure: None,
+) -> list[Failed]:
+    """Trains cohorts, one after another, and stores their members, each in the folder of its run.
+
+    Arguments:
+        cohorts: The cohorts.
+        jobs: The prepared run of every member, by the name that cohorts have for it, "" for one alone.
+        place: Where the plan and the states of cohorts are; None stores neither.
+        dtype: Floating-point type.
+        progress: Receives how far they are.
+        retrain: Whether a state that cannot be used is removed.
+        on_history: Receives entries of histories.
+        on_member: Called with every finished member and the name of its run.
+        on_cohort: Called after each cohort, with what went wrong.
+
+    Returns:
+        The cohorts that failed; the others were trained nevertheless.
+    """
+    # A plan may have members that were not asked for. Code is read now: its files may be edited in the meantime.
+    code = code_of([member for cohort in cohorts for member in cohort.members])
+    for job in jobs.values():
+        code |= job.code
+    device = next(iter(jobs.values())).dataset.device
+    weights = step_weights(cohorts, device) if progress else [1] * len(cohorts)
+    if progress:
+        steps = [len(cohort.members) * cohort.members[0].steps for cohort in cohorts]
+        progress.begin("training", sum(map(operator.mul, steps, weights)))
+    failed: list[Failed] = []
+    try:
+        for cohort, weight in zip(cohorts, weights, strict=True):
+            failure = None
+            try:
+                options = (code, progress, weight, on_history, retrain)
+                for run, trained in _train_cohort(cohort, jobs, place, dtype, *options):
+                    on_member(run, trained)
+            except _Stopped as stopped:
+                raise stopped.error from stopped.error.__cause__
+            except OSError:  # of a folder: a full disk is full for all cohorts
+                raise
+            except Exception as error:  # a network or an objective may raise anything
+                failure = Failure.of(error, cohort.members)
+                failed.append(Failed(cohort, failure, error))
+                if place:
+                    place.finish(cohort, failed=True)
+                _release(error)
+            on_cohort(cohort, failure)
+    finally:
+        if progress:
+            progress.end()
+    return failed
+
+
 def _train_cohort(
     cohort: Cohort,
-    dataset: FactorDataset,
+    jobs: Mapping[str, Prepared],
+    place: CohortFolder | None,
     dtype: torch.dtype,
-    validation: Validation | None,
     code: Mapping[str, Code],
-    folder: RunFolder | None,
     progress: Progress | None,
     weight: int,
     on_history: Callable[[Entry], None] | None,
     retrain: bool,
-) -> list[Trained]:
+) -> list[tuple[str, Trained]]:
     """Trains one cohort to its end and stores those of its members that are not stored yet.
 
-    A step of a member counts `weight` times in the progress.
+    A step of a member counts `weight` times in the progress. The members come with the names of their runs.
     """
+    done: list[tuple[str, Trained]] = []
     shared = _joined({member.address: code[member.address] for member in cohort.members})
-    training = CohortTraining(cohort, dataset, dtype, validation)
-    about = {
-        "dataset": dataset.identity,
-        "dtype": type_name(dtype, cohort.precision),
-        "device": str(dataset.device),
-        "versions": versions(),
-        **({"validation": validation.form} if validation else {}),
-    }
-    trained: list[Trained] = []
+    runs = [run for run, _ in cohort.keys]
+    dataset = joined([jobs[run].dataset for run in runs])
+    training = CohortTraining(cohort, dataset, dtype, jobs[runs[0]].validation)
+    said = {"dtype": type_name(dtype, cohort.precision), "device": str(dataset.device), "versions": versions()}
+    about = {run: {**jobs[run].home, **said} for run in runs}
 
     def tell(units: int, entries: Sequence[Entry] = ()) -> None:
         try:
@@ -516,19 +577,21 @@ def _train_cohort(
         tell(spared, _evaluations(training, rows) if on_history else ())
 
     def end(ended: Ended) -> None:
-        for one in trained_members(ended.cohort, ended.finished, about, code, ended.validation):
-            if folder and not folder.holds(one.member.address):
+        found = trained_members(ended.cohort, ended.finished, about, code, ended.validation)
+        for (run, key), one in zip(ended.cohort.keys, found, strict=True):
+            folder = jobs[run].folder
+            if folder and not folder.holds(key):
                 folder.write_member(one)
-            trained.append(one)
+            done.append((run, one))
 
-    if folder and (saved := folder.read_state(cohort, shared, again=retrain)):
-        training.resume(saved, str(folder.path))
+    if place and (saved := place.read_state(cohort, shared, again=retrain)):
+        training.resume(saved, str(place.path))
         tell(training.units)
-    save = (lambda: folder.write_state(cohort, shared, training.state())) if folder else None
+    save = (lambda: place.write_state(cohort, shared, training.state())) if place else None
     training.advance(on_end=end, save=save, on_block=report, on_evaluation=evaluated)
-    if folder:
-        folder.finish(cohort)
-    return trained
+    if place:
+        place.finish(cohort)
+    return done
 
 
 def type_name(dtype: torch.dtype, precision: Precision | None = None) -> str:
@@ -556,13 +619,13 @@ def _evaluations(training: CohortTraining, rows: Sequence[int]) -> list[Entry]:
 def trained_members(
     cohort: Cohort,
     finished: Finished,
-    about: dict[str, Any],
+    about: Mapping[str, Json],
     code: Mapping[str, Code],
     validation: Mapping[str, np.ndarray] | None = None,
 ) -> list[Trained]:
-    """The members of a trained cohort, each with its row of everything and its own code."""
+    """The members of a trained cohort, each with its row of everything, its own code and what is said of its run."""
     found, seconds = [], finished.seconds / len(cohort.members)
-    for row, member in enumerate(cohort.members):
+    for row, (member, (run, key)) in enumerate(zip(cohort.members, cohort.keys, strict=True)):
         history, evaluations = (
             {name: stack if name == "step" else stack[:, row] for name, stack in terms.items()}
             for terms in (finished.history, validation or {})
@@ -571,7 +634,7 @@ def trained_members(
         weights = {name: stack[row].clone(memory_format=contiguous) for name, stack in finished.weights.items()}
         buffers = {name: stack[row].clone() for name, stack in finished.buffers.items()}
         status = _status(history, weights, finished.steps, member.steps)
-        made = {**about, "code": dict(code[member.address])}
+        made = {**about[run], "code": dict(code[key])}
         found.append(Trained(member, weights, buffers, history, status, seconds, made, validation=evaluations))
     return found
 

@@ -128,12 +128,14 @@ class LayoutForm(TypedDict):
     members: list[DescribedMember]
     threads: int
     precision: NotRequired[str | None]
+    runs: NotRequired[list[str] | None]
 
 
 class PlanForm(TypedDict):
     """``plan.json``."""
 
     cohorts: list[LayoutForm]
+    homes: NotRequired[dict[str, RunForm]]
 
 
 class CohortForm(LayoutForm):
@@ -141,6 +143,7 @@ class CohortForm(LayoutForm):
 
     step: int
     seconds: float
+    homes: NotRequired[dict[str, RunForm]]
     stack: NotRequired[list[str]]
     stopped: NotRequired[dict[str, Any]]
     share: NotRequired[float]

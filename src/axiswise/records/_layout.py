@@ -9,7 +9,8 @@
     records.jsonl[.gz]            what was measured
     arrays/NAME.safetensors       what a report draws
     outcome.json                  of a study's run: why it was skipped or failed; absent when it ends well
-    study.json                    a study folder, with a run folder for each run
+    study.json                    a study folder, with a run folder for each run; plan.json and cohorts/ are of cohorts
+                                  that cross runs
     cluster.json                  of a study on a cluster: its nodes, what runs where, how fast
     report.html, figures/         a report, in either
     explorer.html                 a page in which decoders run, in either

@@ -99,17 +99,28 @@ def finished(folder: Path, planned: Collection[str] | None) -> list[Path]:
     return paths if planned is None else [path for path in paths if path.stem in planned]
 
 
-def unfinished(folder: Path, planned: Collection[str] | None, done: Collection[str]) -> Unfinished:
-    """The cohorts whose state is saved, with their members that are planned, if a plan is known, and not done."""
+def unfinished(
+    folder: Path, planned: Collection[str] | None, done: Collection[str], *, study: Path | None = None
+) -> Unfinished:
+    """The cohorts whose state is saved, with their members that are planned, if a plan is known, and not done.
+
+    Arguments:
+        folder: The run's folder.
+        planned: Addresses of the run's members, if they are known.
+        done: Addresses of those that are finished.
+        study: The study's folder, which has the states of cohorts that cross runs.
+    """
     cohorts, begun, unread = [], [], []
-    for path in matching(cohort_file(folder, "*")):
+    name = folder.relative_to(study).as_posix() if study else ""
+    for path in [*matching(cohort_file(folder, "*")), *(matching(cohort_file(study, "*")) if study else ())]:
         try:
             saved, about = path.stat().st_mtime, read_about(path, COHORT, CohortForm)
         except (AxiswiseError, FileNotFoundError) as error:
             if path.exists():  # else its members were finished in the meantime
                 unread.append(str(error))
             continue
-        own = {address(form) for form in about["members"]}.difference(done)
+        runs = about.get("runs") or [name] * len(about["members"])
+        own = {address(form) for run, form in zip(runs, about["members"], strict=False) if run == name}.difference(done)
         own = own if planned is None else own.intersection(planned)
         if own:
             begun.append(own)

@@ -23,7 +23,7 @@ from axiswise.population.train import fast_precision, type_name
 from axiswise.records import locked, read_records, read_study_header, records_file, versions, write_json
 from axiswise.records._fingerprint import differences, fingerprint
 from axiswise.records._folders import is_name_of_run
-from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE, partial_files
+from axiswise.records._layout import LOCK, PARTIAL, STUDY, STUDY_FILE, cohort_file, partial_files
 from axiswise.records._record import count_records
 from axiswise.records._run_state import Outcome, finished, forget_outcome, read_outcome, reasons, write_outcome
 from axiswise.studies._discovery import describe_error
@@ -57,8 +57,10 @@ class StudyFolder:
     read_only: bool = False
 
     def start(self, number: int, log: Callable[[str], None]) -> None:
-        """Notes that a run begins, whatever its folder says of an earlier try."""
+        """Notes that a run begins, whatever its folder says of an earlier try; nothing if it has begun."""
         run = self.runs[number]
+        if run.name in self.running:
+            return
         with suppress(OSError):  # the run itself will fail, and say so
             forget_outcome(self.path / run.name)
         self.lost.pop(run.name, None)
@@ -167,7 +169,7 @@ def open_study(
     refusal = f"Another process is running a study in {out}. Wait for it, or choose another --out."
     with nullcontext() if folder.read_only else locked(out / LOCK, refusal):
         if not folder.read_only:
-            for left in partial_files(out):
+            for left in partial_files(out, cohort_file(out, "").parent):
                 left.unlink()
         folder.spent = read_study_header(out).get("seconds", 0.0)
         folder.write()
@@ -193,6 +195,7 @@ def train_and_measure(
     precision: Precision | None,
     progress: Progress | None,
     retrain: bool = False,
+    failed: Sequence[Failure] = (),
 ) -> None:
     """Trains and measures what is missing of one run. Its folder says afterwards if it was skipped or failed, and why.
 
@@ -203,17 +206,19 @@ def train_and_measure(
         precision: What products are computed in on CUDA.
         progress: Shows how far training is.
         retrain: Whether to train and measure again what is damaged or was made by other code.
+        failed: What went wrong before, in a cohort that crosses runs: its members are not tried again.
 
     Raises:
         OSError: With what went wrong, if the folder cannot say so.
     """
-    failures: list[Failure] = []
+    failures, lost = list(failed), {member for failure in failed for member in failure.members}
+    run = replace(run, members=[member for member in run.members if member.address not in lost]) if failed else run
     try:
         trained_on, measured_on, validation = data_of(run, run.dataset().to(device))
         precision = fast_precision(precision, torch.float32, device, run.members)
         changed = refuse_changed_measures(run, folder, retrain)
         own = RunFolder(folder)
-        if complete(run, folder) and not changed and own.tidy and own.made_by(code_of(run.members)):
+        if not failed and complete(run, folder) and not changed and own.tidy and own.made_by(code_of(run.members)):
             type_of_run = type_name(torch.float32, precision)
             validated = validation_of(validation, run.every, run.stop, device)
             form = validated.form if validated else None
@@ -222,9 +227,10 @@ def train_and_measure(
         try:
             options = {"out": folder, "precision": precision, "progress": progress, "retrain": retrain}
             steered = {"validation": validation, "every": run.every, "stop": run.stop}
-            population = train(run.members, trained_on, device=device, **steered, **options)
+            wanted = run.members
+            population = train(wanted, trained_on, device=device, **steered, **options) if wanted else None
         except TrainingIncomplete as incomplete:
-            population, failures = incomplete.population, list(incomplete.failures)
+            population, failures = incomplete.population, [*failures, *incomplete.failures]
         if population is not None:
             measured = replace(run, members=population.members)
             if changed or not complete(measured, folder):

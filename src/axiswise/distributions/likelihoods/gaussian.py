@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from axiswise._arguments import check_fields
+from axiswise.distributions._numbers import like, log
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
@@ -30,6 +32,8 @@ class Gaussian:
         -9.0
     """
 
+    stacks: ClassVar[tuple[str, ...]] = ("scale",)
+
     scale: float = 1.0
 
     def __post_init__(self) -> None:
@@ -44,7 +48,7 @@ class Gaussian:
 
     def log_density(self, x: Float[Tensor, "n ..."], raw: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
         """Sum of normal log-densities."""
-        return normal_log_density(x, raw, 2.0 * math.log(self.scale)).flatten(1).sum(-1)
+        return normal_log_density(x, raw, like(2.0 * log(self.scale), raw)).flatten(1).sum(-1)
 
     def mean(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """The output itself."""
@@ -52,4 +56,4 @@ class Gaussian:
 
     def curvature(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """−∂² log p(x | z) / ∂x̂² of each pixel, 1 / s²."""
-        return torch.full_like(raw, self.scale**-2)
+        return torch.ones_like(raw) * like(self.scale**-2, raw)

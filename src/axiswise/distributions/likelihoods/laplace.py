@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from axiswise._arguments import check_fields
+from axiswise.distributions._numbers import like, log
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Float, Tensor
 
@@ -28,6 +30,8 @@ class Laplace:
         -6.0
     """
 
+    stacks: ClassVar[tuple[str, ...]] = ("scale",)
+
     scale: float = 1.0
 
     def __post_init__(self) -> None:
@@ -42,7 +46,7 @@ class Laplace:
 
     def log_density(self, x: Float[Tensor, "n ..."], raw: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
         """Sum of Laplace log-densities."""
-        return (-(x - raw).abs() / self.scale - math.log(2.0 * self.scale)).flatten(1).sum(-1)
+        return (-(x - raw).abs() / like(self.scale, raw) - like(log(2.0 * self.scale), raw)).flatten(1).sum(-1)
 
     def mean(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """The output itself."""

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from axiswise._arguments import check_fields
+from axiswise.distributions._numbers import like
 from axiswise.errors import AxiswiseError
 from axiswise.numerics.gaussian import normal_log_density
 from axiswise.shapes import Float, Tensor
@@ -38,6 +40,8 @@ class OptimalGaussian:
         tensor([0., 0.])
     """
 
+    stacks: ClassVar[tuple[str, ...]] = ("floor",)
+
     floor: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -54,7 +58,7 @@ class OptimalGaussian:
 
     def log_density(self, x: Float[Tensor, "n ..."], raw: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
         """Sum of normal log-densities, of the variance above."""
-        variance = (x - raw).square().mean().clamp(min=self.floor**2)
+        variance = (x - raw).square().mean().clamp(min=like(self.floor**2, raw))
         return normal_log_density(x, raw, variance.log()).flatten(1).sum(-1)
 
     def mean(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

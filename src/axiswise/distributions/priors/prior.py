@@ -26,6 +26,9 @@ class Divergence(NamedTuple):
 class Prior(Protocol):
     """A distribution p(z) over latents.
 
+    Members whose priors differ in nothing but numbers may share a program where those fields are named in a class
+    attribute ``stacks``. There they are then tensors of 64 bits, without axes. The same holds for likelihoods.
+
     Example:
         >>> from axiswise.distributions import StandardNormal
         >>> isinstance(StandardNormal(), Prior)

@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from axiswise._arguments import check_fields
+from axiswise.distributions._numbers import like, log, log1p
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors.prior import Divergence, kl_at
 from axiswise.errors import AxiswiseError
@@ -36,6 +38,8 @@ class Sparse:
         [0.1000..., 1.0]
     """
 
+    stacks: ClassVar[tuple[str, ...]] = ("gamma", "scale")
+
     gamma: float
     scale: float
 
@@ -52,7 +56,7 @@ class Sparse:
 
     def sample(self, noise: Float[Tensor, "... z"], uniform: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
         """The noise, times σ₀ where the uniform number is below γ."""
-        return torch.where(uniform < self.gamma, self.scale * noise, noise)
+        return torch.where(uniform < like(self.gamma, uniform), like(self.scale, noise) * noise, noise)
 
     def kl(self, posterior: Parameters, sample: Float[Tensor, "... z"]) -> Divergence:
         """Estimated at `sample`, a draw of the posterior."""
@@ -63,7 +67,7 @@ class Sparse:
         """Log p(z_j) of each latent. A component of weight 0 is omitted: its logarithm would be −∞."""
         zero = torch.zeros_like(z)
         on = normal_log_density(z, zero, 0.0)
-        off = normal_log_density(z, zero, 2.0 * math.log(self.scale))
-        if self.gamma in (0.0, 1.0):
+        off = normal_log_density(z, zero, like(2.0 * log(self.scale), z))
+        if not isinstance(self.gamma, Tensor) and self.gamma in (0.0, 1.0):
             return off if self.gamma else on
-        return torch.logaddexp(math.log1p(-self.gamma) + on, math.log(self.gamma) + off)
+        return torch.logaddexp(like(log1p(-self.gamma), z) + on, like(log(self.gamma), z) + off)

@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from axiswise._arguments import check_fields
+from axiswise.distributions._numbers import lgamma, like, log
 from axiswise.distributions.posteriors import Parameters
 from axiswise.distributions.priors.prior import Divergence, kl_at
 from axiswise.errors import AxiswiseError
@@ -36,6 +38,8 @@ class StudentT:
         1.0
     """
 
+    stacks: ClassVar[tuple[str, ...]] = ("df",)
+
     df: float
 
     def __post_init__(self) -> None:
@@ -55,8 +59,9 @@ class StudentT:
 
         U^(−1/ν) is factored out of the root, so nothing overflows before the sample itself does.
         """
-        scaled = uniform.log() / self.df
-        radius = (-scaled).exp() * (-self.df * torch.expm1(2.0 * scaled)).sqrt()
+        df = like(self.df, noise)
+        scaled = uniform.log() / df
+        radius = (-scaled).exp() * (-df * torch.expm1(2.0 * scaled)).sqrt()
         return radius * torch.cos(2.0 * math.pi * torch.special.ndtr(noise))
 
     def kl(self, posterior: Parameters, sample: Float[Tensor, "... z"]) -> Divergence:
@@ -67,5 +72,5 @@ class StudentT:
     def _marginals(self, z: Float[Tensor, "... z"]) -> Float[Tensor, "... z"]:
         """Log t_ν(z_j) of each latent."""
         half = 0.5 * (self.df + 1.0)
-        constant = math.lgamma(half) - math.lgamma(0.5 * self.df) - 0.5 * math.log(self.df * math.pi)
-        return constant - half * torch.log1p(z.square() / self.df)
+        constant = lgamma(half) - lgamma(0.5 * self.df) - 0.5 * log(self.df * math.pi)
+        return like(constant, z) - like(half, z) * torch.log1p(z.square() / like(self.df, z))

@@ -1,0 +1,284 @@
+"""Runs of a study that train together: what is trained with whom, what stays with its run, and that nothing is lost."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from axiswise import data, distributions, grid, models, objectives, train
+from axiswise.cli import app
+from axiswise.engines import run_study
+from axiswise.errors import StudyIncomplete
+from axiswise.population import _cohort, loop
+from axiswise.population._cohort_folder import CohortFolder
+from axiswise.population._folder import RunFolder
+from axiswise.population.train import train_cohorts
+from axiswise.records import read_json
+from axiswise.records._layout import PLAN, PLAN_FILE
+from axiswise.scores import mig
+from axiswise.studies import Run
+
+from .conftest import rows, weights
+
+FIRST, SECOND = partial(data.synth_linear, samples=60), partial(data.synth_linear, ratio=1.5, samples=60)
+SHORT = partial(data.synth_linear, samples=40)
+
+
+def members(beta=0.1, *, batch=4, steps=12, seeds=2, **parts):
+    model = models.mlp(3, 2, encoder=(8,), decoder=(8,), **parts)
+    return grid(model=model, objective=objectives.BetaVAE(beta), steps=steps, batch=batch, seed=range(seeds), history=1)
+
+
+def study(scale):
+    """Four runs that share a program, of two datasets, one of other length, and one with every observation a step."""
+    student = {"prior": distributions.StudentT(3.0)}
+    return [
+        Run("pooled/first", FIRST, members(0.1), [mig]),
+        Run("pooled/same-members", SECOND, members(0.1), [mig]),
+        Run("pooled/other-beta", FIRST, members(4.0, seeds=3), [mig]),
+        Run("apart/short", SHORT, members(0.1), [mig]),
+        Run("apart/whole", SECOND, members(0.1, batch=None), [mig]),
+        Run("prior/three", FIRST, members(**student), [mig]),
+        Run("prior/ten", SECOND, members(prior=distributions.StudentT(10.0)), [mig]),
+    ]
+
+
+@pytest.fixture
+def pooling(monkeypatch):
+    """Pools on a CPU, as on a GPU."""
+    monkeypatch.setattr(_cohort, "pools", lambda device: True)
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """The cohorts that were planned together: runs by address, in the order of the plan."""
+    found, plan = [], CohortFolder.plan
+
+    def noted(folder, *arguments):
+        cohorts = plan(folder, *arguments)
+        if "" not in folder.homes:
+            found.extend(cohorts)
+        return cohorts
+
+    monkeypatch.setattr(CohortFolder, "plan", noted)
+    return found
+
+
+@pytest.fixture
+def in_float64(monkeypatch):
+    """Pooled cohorts in float64, in which members equal those of a training of their own to 1e-10."""
+    monkeypatch.setattr(
+        "axiswise.studies._pool.train_cohorts", lambda *four, **rest: train_cohorts(*four[:3], torch.float64, **rest)
+    )
+
+
+def stored(folder, run):
+    found = RunFolder(folder / run.name)
+    return dict(found.read_members(found.members()))
+
+
+def test_members_of_all_runs_that_can_share_a_program_do(tmp_path, pooling, planned):
+    run_study(study, "smoke", tmp_path / "out")
+    assert [list(dict.fromkeys(cohort.runs)) for cohort in planned] == [
+        ["pooled/first", "pooled/same-members", "pooled/other-beta"],
+        ["apart/short"],
+        ["apart/whole"],
+        ["prior/three", "prior/ten"],
+    ]
+    assert [len(cohort.members) for cohort in planned] == [7, 2, 2, 4]
+    alone = tmp_path / "alone"
+    for run in study("smoke"):
+        population = train(run.members, run.dataset(), out=alone / run.name)
+        names = {path.name for path in (alone / run.name).rglob("*") if not path.name.startswith(".")}
+        found = {path.name for path in (tmp_path / "out" / run.name).rglob("*") if not path.name.startswith(".")}
+        assert found - names == {
+            "records.jsonl",
+            *(path.name for path in (tmp_path / "out" / run.name).glob("arrays/*")),
+            "arrays",
+        }
+        assert names - found <= {"cohorts"}
+        assert len(population) == len(run.members)
+    assert not [path for path in tmp_path.glob("out/*") if path.name == PLAN_FILE]
+
+
+def test_every_member_of_a_pooled_cohort_is_the_one_of_its_own_run(tmp_path, pooling, in_float64, monkeypatch):
+    """Law 1: weights and histories of each, to 1e-10, also of two datasets in one cohort."""
+    monkeypatch.setattr("axiswise.population._folder._check_shapes", lambda *given: None)  # expects float32
+    run_study(study, "smoke", tmp_path)
+    for run in study("smoke"):
+        alone = train(run.members, run.dataset(), dtype=torch.float64).trained
+        found = stored(tmp_path, run)
+        for expected in alone:
+            own = found[expected.member.address]
+            for name, weight in expected.weights.items():
+                scale = weight.abs().max().clamp_min(1e-6)
+                assert ((own.weights[name] - weight).abs().max() / scale).item() < 1e-10, (run.name, name)
+            for name, term in expected.history.items():
+                assert own.history[name] == pytest.approx(term, rel=1e-9, abs=1e-9)
+            assert own.about["dataset"] == run.dataset().identity
+
+
+def test_the_plan_is_in_the_folder_of_the_study_before_the_first_step(tmp_path, pooling, monkeypatch):
+    plans, advance = [], loop.Loop.advance
+
+    def noted(self, **options):
+        plans.append(read_json(tmp_path / PLAN_FILE, PLAN))
+        return advance(self, **options)
+
+    monkeypatch.setattr(loop.Loop, "advance", noted)
+    run_study(study, "smoke", tmp_path)
+    layouts = plans[0]["cohorts"]
+    assert [len(layout["members"]) for layout in layouts] == [7, 2, 2, 4]
+    assert layouts[0]["runs"] == ["pooled/first"] * 2 + ["pooled/same-members"] * 2 + ["pooled/other-beta"] * 3
+    assert plans[0]["homes"]["pooled/same-members"]["dataset"] == SECOND().identity
+    assert [len(plan["cohorts"]) for plan in plans] == [4, 3, 2, 1]
+
+
+def test_on_a_cpu_nothing_crosses_runs(tmp_path, planned):
+    run_study(study, "smoke", tmp_path, workers=1)
+    assert not planned
+
+
+class Killed(BaseException):
+    """Ends a study in its midst."""
+
+
+def killed_at(number, patch, work, *, after):
+    """Does work, and kills it before or after its write of that number; whether there was such a write."""
+    writes = []
+
+    def counted(write):
+        def either(*arguments):
+            writes.append(write.__name__)
+            if after or len(writes) <= number:
+                write(*arguments)
+            if len(writes) > number:
+                raise Killed
+
+        return either
+
+    for owner, name in ((RunFolder, "write_member"), (CohortFolder, "write_state"), (CohortFolder, "_write")):
+        patch.setattr(owner, name, counted(getattr(owner, name)))
+    try:
+        work()
+    except Killed:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(tmp_path, pooling, monkeypatch, after):
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
+
+    def two(scale):
+        return [Run("first", FIRST, members(0.1), [mig]), Run("second", SECOND, members(4.0), [mig])]
+
+    def everything(out):
+        return {(run.name, key): one for run in two("smoke") for key, one in stored(out, run).items()}
+
+    run_study(two, "smoke", tmp_path / "whole")
+    whole, kills, done = everything(tmp_path / "whole"), 0, False
+    while not done:
+        out = tmp_path / str(kills)
+        with monkeypatch.context() as patch:
+            done = not killed_at(kills, patch, partial(run_study, two, "smoke", out), after=after)
+        kills += not done
+        run_study(two, "smoke", out)
+        found = everything(out)
+        assert found.keys() == whole.keys()
+        for key, one in whole.items():
+            assert all(torch.equal(found[key].weights[name], weight) for name, weight in one.weights.items())
+            assert all((found[key].history[name] == term).all() for name, term in one.history.items())
+        assert not list(out.glob("cohorts/*"))
+        assert not (out / PLAN_FILE).exists()
+    assert kills >= 8
+
+
+def broken():
+    raise ValueError("this dataset cannot be made")
+
+
+def rendered(tensors, index):
+    raise RuntimeError("this dataset cannot be rendered")
+
+
+def test_a_run_that_fails_does_not_hurt_its_neighbours(tmp_path, pooling):
+    def unrendered():
+        return replace(SECOND(), name="unrendered", render=rendered)
+
+    def some_bad(scale):
+        wild = [replace(one, optimizer=replace(one.optimizer, lr=1e20)) for one in members(0.1, seeds=1)]
+        return [
+            Run("good/first", FIRST, members(0.1), [mig]),
+            Run("bad/unmade", broken, members(0.2), [mig]),
+            Run("bad/unrendered", unrendered, members(0.3), [mig]),
+            Run("good/second", SECOND, members(0.4), [mig]),
+            Run("wild/diverging", FIRST, wild, [mig]),
+        ]
+
+    with pytest.raises(StudyIncomplete, match=r"(?s)2 of 5 runs failed.*cannot be made.*cannot be rendered"):
+        run_study(some_bad, "smoke", tmp_path)
+    for run in some_bad("smoke"):
+        if not run.name.startswith("bad"):
+            found = stored(tmp_path, run)
+            assert len(found) == len(run.members)
+            for one in found.values():
+                assert one.status.startswith("diverged" if run.name.startswith("wild") else "trained")
+                alone = train([one.member], run.dataset())[0]
+                for name, weight in alone.state_dict().items() if run.name.startswith("good") else ():
+                    assert torch.allclose(one.weights[name], weight, atol=1e-5)
+            assert (tmp_path / run.name / "records.jsonl").exists()
+    assert not (tmp_path / PLAN_FILE).exists()
+
+
+def test_runs_are_measured_by_workers_while_others_train(studies, tmp_path, pooling, monkeypatch):
+    """The same bits and rows as without workers; a run is begun to be measured before the last cohort ends."""
+    from axiswise.engines import _local
+
+    ends, starts = [], []
+    finish, start = CohortFolder.finish, _local._start
+    monkeypatch.setattr(
+        CohortFolder, "finish", lambda folder, cohort, **options: ends.append(len(starts)) or finish(folder, cohort)
+    )
+    monkeypatch.setattr(_local, "_start", lambda job, number: starts.append(job) or start(job, number))
+    run_study(studies.apart, "default", tmp_path / "beside", workers=2)
+    assert len(starts) == 2
+    assert ends[1] == 1  # the first run's worker had started when the second cohort ended
+    run_study(studies.apart, "default", tmp_path / "alone", workers=1)
+    assert len(starts) == 2
+    assert rows(tmp_path / "beside") == rows(tmp_path / "alone")
+    assert weights(tmp_path / "beside") == weights(tmp_path / "alone")
+
+
+def test_a_measure_that_fails_in_a_worker_is_reported_by_its_run(studies, tmp_path, pooling):
+    with pytest.raises(StudyIncomplete, match=r"1 of 2 runs failed(?s:.*)ill/measure: .*this measure is broken"):
+        run_study(studies.ill, "default", tmp_path / "out", workers=2)
+    assert {key[0] for key in rows(tmp_path / "out")} == {"good/short"}
+    assert len(weights(tmp_path / "out")) == 4
+
+
+def test_status_tells_of_each_run_what_its_members_do(tmp_path, pooling, monkeypatch):
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
+
+    class Stopping:
+        def begin(self, title, total):
+            pass
+
+        def advance(self, units):
+            raise KeyboardInterrupt
+
+        def end(self):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study, "smoke", tmp_path / "out", progress=Stopping())
+    told = CliRunner().invoke(app, ["status", str(tmp_path / "out")])
+    assert told.exit_code == 0, told.output
+    lines = [line.split() for line in told.output.splitlines()]
+    assert ["pooled/first", "stopped", "2", "0", "2", "0", "0", "of", "2"] in lines
+    assert ["pooled/other-beta", "stopped", "3", "0", "3", "0", "0", "of", "3"] in lines
+    assert ["apart/short", "waiting", "2", "0", "0", "2", "0", "of", "2"] in lines

@@ -168,8 +168,11 @@ def killed_at(number, patch, work, *, after):
     return False
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(tmp_path, pooling, monkeypatch, after):
+def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(
+    tmp_path, pooling, monkeypatch, after, device
+):
     monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
     monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
@@ -180,14 +183,14 @@ def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(tmp_p
     def everything(out):
         return {(run.name, key): one for run in two("smoke") for key, one in stored(out, run).items()}
 
-    run_study(two, "smoke", tmp_path / "whole")
+    run_study(two, "smoke", tmp_path / "whole", device=device)
     whole, kills, done = everything(tmp_path / "whole"), 0, False
     while not done:
         out = tmp_path / str(kills)
         with monkeypatch.context() as patch:
-            done = not killed_at(kills, patch, partial(run_study, two, "smoke", out), after=after)
+            done = not killed_at(kills, patch, partial(run_study, two, "smoke", out, device=device), after=after)
         kills += not done
-        run_study(two, "smoke", out)
+        run_study(two, "smoke", out, device=device)
         found = everything(out)
         assert found.keys() == whole.keys()
         for key, one in whole.items():

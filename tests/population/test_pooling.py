@@ -36,8 +36,9 @@ def assert_equal_to(found, expected):
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_members_with_other_numbers_in_a_distribution_share_a_program(square, pooling, name):
+def test_members_with_other_numbers_in_a_distribution_share_a_program(square, pooling, name, device):
     """Law 1, for every number that may differ within a cohort."""
+    square = square.to(device)
     chosen = [models.mlp(3, 2, encoder=(8,), decoder=(8,), **own) for own in DISTRIBUTIONS[name]]
     objective = [objectives.BetaVAE(0.5), objectives.BetaVAE(2.0)]
     members = grid(model=chosen, objective=objective, steps=30, batch=8, history=1, seed=range(2))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ class Cohort:
     precision: Precision | None = None
     runs: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def keys(self) -> tuple[tuple[str, str], ...]:
         """The run of each member, "" where there is only one, and the member's address."""
         runs = self.runs or ("",) * len(self.members)

@@ -4,7 +4,7 @@ The plan says which members train together, so that a resumption repeats them bi
 elsewhere: whoever opens the folder says which.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,8 +52,7 @@ class CohortFolder:
         planned = self._planned()
         for name, form in [*planned.items()]:
             # Killed after the last of its members was written; or of a run that is not there any more.
-            lost = any(run not in self.homes for run, _ in _keys(form))
-            if lost or all(map(self.holds, _keys(form))):
+            if not _runs(form) <= self.homes.keys() or all(map(self.holds, _keys(form))):
                 cohort_file(self.path, name).unlink(missing_ok=True)
                 del planned[name]
         begun = [self._cohort(form, missing) for form in planned.values() if not missing.keys().isdisjoint(_keys(form))]
@@ -87,8 +86,7 @@ class CohortFolder:
 
     def write_state(self, cohort: Cohort, code: Code, state: Tensors) -> None:
         """Stores an unfinished cohort: its layout, state and history."""
-        home = self._home(run for run, _ in cohort.keys)
-        about = {"format": COHORT, **layout_of(cohort), **state.about, **home, "code": dict(code)}
+        about = {"format": COHORT, **layout_of(cohort), **state.about, **self._home(cohort.runs), "code": dict(code)}
         write_tensors(cohort_file(self.path, cohort.address), state.arrays, {**about, "versions": versions()})
 
     def read_state(self, cohort: Cohort, code: Code, *, again: bool = False) -> Tensors | None:
@@ -137,12 +135,12 @@ class CohortFolder:
         if planned:
             names = [*LAYOUT, *(["runs"] if "" not in self.homes else [])]
             layouts = [{name: form.get(name) for name in names} for form in planned.values()]
-            home = self._home(run for form in planned.values() for run, _ in _keys(form))
+            home = self._home(run for form in planned.values() for run in form.get("runs") or ())
             write_json(path, {"format": PLAN, **home, "cohorts": layouts})
         else:
             path.unlink(missing_ok=True)
 
-    def _home(self, runs: Any) -> Json:
+    def _home(self, runs: Iterable[str]) -> Json:
         """What a file says of its runs."""
         return self.homes[""] if "" in self.homes else {"homes": {run: self.homes[run] for run in dict.fromkeys(runs)}}
 
@@ -181,6 +179,11 @@ def layout_of(cohort: Cohort) -> Json:
     forms = [member.form for member in cohort.members]
     layout: Json = dict(zip(LAYOUT, (forms, cohort.threads, cohort.precision), strict=True))
     return layout | ({"runs": list(cohort.runs)} if cohort.runs else {})
+
+
+def _runs(layout: Json) -> set[str]:
+    """The names of the runs of a stored cohort."""
+    return set(layout.get("runs") or [""])
 
 
 def _keys(layout: Json) -> tuple[Key, ...]:

@@ -21,7 +21,8 @@ from axiswise.numerics._kernels import triton_convolution as kernels
 from axiswise.numerics._kernels.triton_convolution import Blocks
 from axiswise_benchmarks.networks import LATENTS, NETWORKS
 
-MEMBERS, BATCH, REPEATS = 32, 64, 5
+MEMBERS, BATCH, REPEATS, LAUNCHES = 32, 64, 5, 20
+LEAD = 20_000_000  # cycles, ten milliseconds
 CHOICES = {"down": "gather_blocks", "up": "scatter_blocks", "weights": "weight_blocks"}
 GATHERING = (
     *(Blocks(128, 128, 64, 8, 3), Blocks(128, 128, 64, 8, 4), Blocks(128, 128, 32, 4, 4), Blocks(64, 128, 64, 4, 4)),
@@ -110,16 +111,20 @@ def with_blocks(kind: str, blocks: Blocks | None, run: Any) -> Any:
 
 
 def milliseconds(run: Any) -> float:
-    """Of one call, the median over repeats."""
-    run()
+    """Of one call, the median over repeats of many: a single one waits for Python longer than for a small kernel."""
+    for _ in range(LAUNCHES):
+        run()
     found = []
     for _ in range(REPEATS):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        torch.cuda._sleep(LEAD)  # the GPU waits while calls are queued, so that none of it is Python's time
         begin.record()
-        run()
+        for _ in range(LAUNCHES):
+            run()
         end.record()
         torch.cuda.synchronize()
-        found.append(begin.elapsed_time(end))
+        found.append(begin.elapsed_time(end) / LAUNCHES)
     return sorted(found)[REPEATS // 2]
 
 

@@ -1,5 +1,6 @@
 """How far members of any architecture are from a plain loop, and how much faster, for the catalogue of networks."""
 
+import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -75,6 +76,8 @@ def rows(device: torch.device, *, members: int = 32, only: Sequence[str] = (), p
             yield Row(network.name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
         return
     speeds, context = (bandwidth(device), products(device)), get_context("spawn")
+    if processes > 1:  # each would start compiling processes of its own, as many as there are cores
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     for together in (networks[start : start + processes] for start in range(0, len(networks), processes)):
         ready, turn, found = context.Barrier(len(together)), context.Lock(), context.SimpleQueue()
         started = [

@@ -48,17 +48,10 @@ def _down_kernel(
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, KH * KW * C, BK):
         k = start + tl.arange(0, BK)
-        if C % BK == 0:  # one tap for all of a tile: its place is a number, not one for each element
-            kj, ki = start // C % KW, start // C // KW
-            h, w = top + ki, left + kj
-            inside = ((h >= 0) & (h < H) & (w >= 0) & (w < W) & (row < rows))[:, None]
-            channel = start % C + tl.arange(0, BK)
-            offset = (base + ki * x_row + kj * x_column)[:, None] + (channel * x_channel)[None, :]
-        else:
-            channel, kj, ki = k % C, k // C % KW, k // C // KW
-            h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
-            inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & (row < rows)[:, None] & (k < KH * KW * C)[None, :]
-            offset = base[:, None] + (ki * x_row + kj * x_column + channel * x_channel)[None, :]
+        channel, kj, ki = k % C, k // C % KW, k // C // KW
+        h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
+        inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & (row < rows)[:, None] & (k < KH * KW * C)[None, :]
+        offset = base[:, None] + (ki * x_row + kj * x_column + channel * x_channel)[None, :]
         a = tl.load(x + offset, mask=inside, other=0.0)
         b = tl.load(
             weight + k[:, None] * O + out[None, :], mask=(k < KH * KW * C)[:, None] & (out < O)[None, :], other=0.0
@@ -101,26 +94,16 @@ def _up_kernel(
     base = n * y_sample + i0 * y_row + j0 * y_column
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, TH * TW * O, BK):
-        if O % BK == 0:  # one tap for all of a tile
-            tj, ti = start // O % TW, start // O // TW
-            channel = start % O + tl.arange(0, BK)
-            i, j = i0 - ti, j0 - tj
-            inside = ((i >= 0) & (i < I) & (j >= 0) & (j < J) & (n < samples))[:, None]
-            offset = (base - ti * y_row - tj * y_column)[:, None] + (channel * y_channel)[None, :]
-            ki, kj = first_i + S * ti, first_j + S * tj
-            tap = ((ki < KH) & (kj < KW)) & (channel < O)
-            inside = inside & ((ki < KH) & (kj < KW))
-        else:
-            k = start + tl.arange(0, BK)
-            channel, tj, ti = k % O, k // O % TW, k // O // TW
-            ki, kj = first_i + S * ti, first_j + S * tj
-            i, j = i0[:, None] - ti[None, :], j0[:, None] - tj[None, :]
-            tap = (ki < KH) & (kj < KW) & (k < TH * TW * O)
-            inside = (i >= 0) & (i < I) & (j >= 0) & (j < J) & (n < samples)[:, None] & tap[None, :]
-            offset = base[:, None] + (channel * y_channel - ti * y_row - tj * y_column)[None, :]
+        k = start + tl.arange(0, BK)
+        channel, tj, ti = k % O, k // O % TW, k // O // TW
+        ki, kj = first_i + S * ti, first_j + S * tj
+        i, j = i0[:, None] - ti[None, :], j0[:, None] - tj[None, :]
+        tap = (ki < KH) & (kj < KW) & (k < TH * TW * O)
+        inside = (i >= 0) & (i < I) & (j >= 0) & (j < J) & (n < samples)[:, None] & tap[None, :]
+        offset = base[:, None] + (channel * y_channel - ti * y_row - tj * y_column)[None, :]
         a = tl.load(y + offset, mask=inside, other=0.0)
-        place = (ki * KW + kj) * (C * O) + channel
-        b = tl.load(weight + place[:, None] + (out * O)[None, :], mask=tap[:, None] & (out < C)[None, :], other=0.0)
+        place = ((ki * KW + kj) * O + channel) * C
+        b = tl.load(weight + place[:, None] + out[None, :], mask=tap[:, None] & (out < C)[None, :], other=0.0)
         total = tl.dot(a, b, total, input_precision="ieee")
     h, w = qi * S + a_phase, qj * S + b_phase
     kept = ((n < samples) & (h < H) & (w < W))[:, None] & (out < C)[None, :]
@@ -147,7 +130,6 @@ def _weights_kernel(
     member, slice_ = tl.program_id(2).to(tl.int64), tl.program_id(1)
     k = tl.program_id(0) % tiles * BK + tl.arange(0, BK)
     out = tl.program_id(0) // tiles * BN + tl.arange(0, BN)
-    first = tl.program_id(0) % tiles * BK  # of a tile of one tap, whose place is a number
     channel, kj, ki = k % C, k // C % KW, k // C // KW
     x += member * x_member
     y += member * y_member
@@ -157,13 +139,9 @@ def _weights_kernel(
         row = start + tl.arange(0, BM)
         n, i, j = row // (I * J), row // J % I, row % J
         top, left = i * S - P, j * S - P
+        h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
         mine = row < tl.minimum((slice_ + 1) * part, rows)
-        if C % BK == 0:
-            h, w = top + first // C // KW, left + first // C % KW
-            inside = ((h >= 0) & (h < H) & (w >= 0) & (w < W) & mine)[:, None]
-        else:
-            h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
-            inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & mine[:, None] & (k < KH * KW * C)[None, :]
+        inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & mine[:, None] & (k < KH * KW * C)[None, :]
         a = tl.load(x + (n * x_sample + top * x_row + left * x_column)[:, None] + taps[None, :], mask=inside, other=0.0)
         there = (n * y_sample + i * y_row + j * y_column)[:, None] + (out * y_channel)[None, :]
         b = tl.load(y + there, mask=mine[:, None] & (out < O)[None, :], other=0.0)
@@ -212,6 +190,7 @@ def _like_output(gate: Tensor | None) -> Tensor | None:
 
 # Tiles were chosen by measurement on an H200 for layers of the networks in `benchmarks` (`benchmarks/tiles.py`). They
 # depend on one member's sizes alone, and are never tuned at run time: a resumed run must add in the same order.
+WIDE = Blocks(128, 128, 64, warps=8)  # for results of many channels
 
 
 def gather_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
@@ -219,9 +198,7 @@ def gather_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
     if not narrow:
         return Blocks(64, _tile(channels, 16, 64), _tile(depth, 16, 32), stages=2)
     if channels >= 128:
-        return Blocks(64, 128, 64, stages=4)
-    if channels > 32 and depth > 64:
-        return Blocks(128, 64, 64)
+        return WIDE
     # A depth of one tile needs no loop; of more, smaller ones overlap better with their loads.
     deep = _tile(depth, 16, 64 if depth <= 64 else 32)
     return Blocks(256 if depth <= 16 else 128, _tile(channels, 16, 64), deep, stages=4)
@@ -231,7 +208,7 @@ def scatter_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
     """Tiles of `up`."""
     if not narrow:
         return Blocks(64, _tile(channels, 16, 64), _tile(depth, 16, 32), stages=2)
-    return Blocks(128, _tile(channels, 16, 64), _tile(depth, 16, 64 if channels > 32 else 32), stages=4)
+    return WIDE if channels >= 128 else Blocks(128, _tile(channels, 16, 64), _tile(depth, 16, 32))
 
 
 def weight_blocks(channels: int, depth: int, *, narrow: bool) -> Blocks:
@@ -304,7 +281,7 @@ def up(
     if doubled and stride * stride * c <= 16 and gate is None:
         return _shuffled(y, weight, bias, stride, padding, relu)
     y = _channels_last(y)
-    x, gate, weight = _empty(y, p, n, c, height, width), _like_output(gate), _laid_out(weight.permute(0, 3, 4, 2, 1), y)
+    x, gate, weight = _empty(y, p, n, c, height, width), _like_output(gate), _laid_out(weight.permute(0, 3, 4, 1, 2), y)
     qh, qw = triton.cdiv(height, stride), triton.cdiv(width, stride)
     depth = triton.cdiv(kh, stride) * triton.cdiv(kw, stride) * o
     blocks = scatter_blocks(c, depth, narrow=y.element_size() <= 2)

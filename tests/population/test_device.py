@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from axiswise import data, engines, evaluate, grid, models, objectives, scores, train
+from axiswise.population._cohort import Cohort
 from axiswise.population._device import best_device, choose_device
 from axiswise.population._trained import Trained
 from axiswise.population.population import Population, device_for
+from axiswise.population.train import opening_line
 from axiswise.studies import Run
 
 CPU, CUDA, SECOND = torch.device("cpu"), torch.device("cuda"), torch.device("cuda", 1)
@@ -141,3 +143,18 @@ def test_a_plain_call_trains_on_a_gpu_and_returns_to_the_data(square):
     assert population.encode(square.x(torch.arange(5))).mean.device == CPU
     (record,) = evaluate(Population(population.trained[:1]), square, [scores.active_units])
     assert record.device == "cuda:0"
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "steps", "compiled"),
+    [
+        ("cuda", "bf16", 2000, True),
+        ("cuda", "bf16", 1999, False),
+        ("cuda", None, 2000, False),
+        ("cpu", None, 2000, False),
+    ],
+)
+def test_whoever_trains_for_long_on_a_gpu_is_told_of_the_compiler(device, precision, steps, compiled):
+    members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(), steps=steps, seed=range(2))
+    line = opening_line(2, torch.device(device), [Cohort(tuple(members), 1, precision)])
+    assert ("; their steps are compiled first" in line) is compiled

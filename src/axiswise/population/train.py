@@ -28,6 +28,7 @@ from axiswise.population._cost import step_weights
 from axiswise.population._device import choose_device, device_named
 from axiswise.population._folder import RunFolder
 from axiswise.population._pool import joined
+from axiswise.population._step import COMPILED_FROM
 from axiswise.population._stored import OtherCode
 from axiswise.population._trained import Trained
 from axiswise.population._validation import Validation, try_rule, validation_of
@@ -177,7 +178,7 @@ def train(
                 stacklevel=2,
             )
         if remaining and telling:
-            print(f"axiswise: training {len(missing)} member{'s' * (len(missing) > 1)} on {target}", file=sys.stderr)
+            print(opening_line(len(missing), target, remaining), file=sys.stderr)
 
         def keep(run: str, trained: Trained) -> None:
             done.setdefault(trained.member.address, trained)
@@ -410,6 +411,20 @@ def load(
             raise found
         members.append(found)
     return Population(members, folder.path).to(device_named(device))
+
+
+def opening_line(members: int, device: torch.device, remaining: Sequence[Cohort]) -> str:
+    """What `train` says first: how many members it trains and where, and why steps may be a while in coming.
+
+    Example:
+        >>> opening_line(2, torch.device("cpu"), [])
+        'axiswise: training 2 members on cpu'
+    """
+    said = f"axiswise: training {members} member{'s' * (members > 1)} on {device}"
+    compiled = device.type == "cuda" and any(
+        cohort.precision is not None and cohort.members[0].steps >= COMPILED_FROM for cohort in remaining
+    )
+    return f"{said}; their steps are compiled first, for up to a minute a kind" if compiled else said
 
 
 def fast_precision(

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from statistics import median
 
+from axiswise.records._layout import CLUSTER_FILE
+
 ENGINES = ("local", "ray")
 
 
@@ -35,7 +37,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 times[engine].append(seconds(study, scale, engine, Path(folder) / "out"))
                 if engine == "ray":
-                    sent = json.loads((Path(folder) / "out/cluster.json").read_text())
+                    sent = json.loads((Path(folder) / "out" / CLUSTER_FILE).read_text())
     for engine, own in times.items():
         print(f"{engine}: {' '.join(f'{each:.1f}' for each in own)} s, median {median(own):.1f} s")
     print(f"{study} at scale {scale} under Ray: {median(times['ray']) / median(times['local']):.2f} times as long")

@@ -94,7 +94,14 @@ def test_a_wrong_measure_of_deep_models_is_noticed(monkeypatch, name, fault, cau
 
 
 def _wider(measure):
-    return lambda x, q, decode, *rest: measure(x, q, lambda z: decode(q.mean + 2.0 * (z - q.mean)), *rest)
+    def changed(x, q, decode, *rest):
+        def wider(z):  # of so many draws of every posterior
+            mean = q.mean.repeat(*[1] * (q.mean.ndim - 2), z.shape[-2] // q.mean.shape[-2], 1)
+            return decode(mean + 2.0 * (z - mean))
+
+        return measure(x, q, wider, *rest)
+
+    return changed
 
 
 def _dearer(measure):

@@ -139,3 +139,14 @@ def test_binned_information_is_that_of_bins_and_counts():
     for *index, factor, code in np.ndindex(2, 3, 2, 4):
         binned = histogram_bins(codes[(*index, slice(None), code)], 7)
         assert found[(*index, factor, code)] == pytest.approx(mutual_info_score(factors[:, factor], binned), abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("codes", "factors"), [((5, 0), (5, 1)), ((5, 2), (5, 0)), ((0, 2), (0, 1)), ((0, 5, 2), (5, 1))]
+)
+@pytest.mark.parametrize(
+    "function", [binned_information, lambda codes, factors: joint_counts(codes.astype(int), factors)]
+)
+def test_empty_codes_and_factors_are_refused(function, codes, factors):
+    with pytest.raises(AxiswiseError, match=r"`codes` and `factors` must not be empty. Got shapes \("):
+        function(np.zeros(codes), np.zeros(factors, int))

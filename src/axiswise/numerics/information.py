@@ -84,8 +84,7 @@ def joint_counts(codes: Int[ndarray, "... n z"], factors: Int[ndarray, "n k"]) -
         raise AxiswiseError(
             "`codes` and `factors` must be numbers of bins and levels. Got negative ones; bin them first."
         )
-    if 0 in (*codes.shape, *factors.shape):
-        raise AxiswiseError(f"`codes` and `factors` must not be empty. Got shapes {codes.shape} and {factors.shape}.")
+    _check_not_empty(codes, factors)
     *leading, samples, latents = codes.shape
     levels, bins = int(factors.max(initial=0)) + 1, int(codes.max(initial=0)) + 1
     stack = np.swapaxes(codes.reshape(-1, samples, latents), -2, -1)
@@ -169,6 +168,7 @@ def binned_information(
         >>> bool(np.isclose(binned_information(levels * 0.3, levels)[0, 0], np.log(2)))
         True
     """
+    _check_not_empty(codes, factors)
     *leading, samples, latents = codes.shape
     levels = int(factors.max(initial=0)) + 1
     few = max(1, CACHED // (latents * levels * bins))
@@ -177,3 +177,8 @@ def binned_information(
     binned = (equal_width_bins(member, bins) for member in codes.reshape(-1, samples, latents))
     found = [np.concatenate([mutual_information(joint_counts(member, block)) for block in blocks]) for member in binned]
     return np.stack(found).reshape(*leading, factors.shape[1], latents)
+
+
+def _check_not_empty(codes: ndarray, factors: ndarray) -> None:
+    if 0 in (*codes.shape, *factors.shape):
+        raise AxiswiseError(f"`codes` and `factors` must not be empty. Got shapes {codes.shape} and {factors.shape}.")

@@ -235,7 +235,7 @@ def _sided(what: str, interval: Interval, bound: float, sign: float, rule: str, 
     else:
         decision = "holds" if ends[1] < 0 else "contradicted" if ends[0] > 0 else "undecided"
     seeds, effect = interval.known, abs(interval.estimate - bound)
-    student = float(stdtrit(seeds - 1, (1 + LEVEL) / 2)) if seeds > 1 else math.nan
+    student = float(stdtrit(seeds - 1, (1 + interval.level) / 2)) if seeds > 1 else math.nan
     error = (interval.high - interval.low) / 2 / student
     reach = float(ndtri((1 + LEVEL) / 2) + ndtri(POWER)) * error
     needed = _more(seeds, reach / effect) if effect > 0 else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from axiswise.errors import AxiswiseError
 from axiswise.records import Record, read_arrays, read_runs
@@ -181,3 +182,37 @@ def combined(how: Callable[..., Any], *groups: Mapping[Any, float]) -> dict[Any,
 def difference(first: Mapping[Any, float], second: Mapping[Any, float]) -> Interval:
     """Mean difference of two quantities, paired by seed; pairs with a value missing are counted as left out."""
     return compare_paired(first, second).difference
+
+
+def contrast(parts: Sequence[tuple[float, Sequence[float]]], *, level: float = 0.95) -> Interval:
+    r"""A weighted sum of the means of independent groups, with Welch and Satterthwaite's interval.
+
+    .. math:: \sum_i c_i \bar x_i \pm t_\nu \sqrt{\sum_i v_i}, \qquad v_i = \frac{c_i^2 s_i^2}{n_i}, \quad
+        \nu = \frac{\left(\sum_i v_i\right)^2}{\sum_i v_i^2 / (n_i - 1)}
+
+    References:
+        Satterthwaite, *An approximate distribution of estimates of variance components*, Biometrics Bulletin 2, 1946.
+        With two groups it is `axiswise.statistics.compare`.
+
+    Arguments:
+        parts: Coefficient and values of each group; values that are missing are left out and counted.
+        level: The confidence.
+
+    Example:
+        >>> from axiswise.statistics import compare
+        >>> found = contrast([(1.0, [3.0, 5.0, 4.0]), (-1.0, [1.0, 2.0])])
+        >>> found[:3] == compare([3.0, 5.0, 4.0], [1.0, 2.0]).difference[:3]
+        True
+    """
+    own = [(share, np.array([value for value in values if math.isfinite(value)])) for share, values in parts]
+    left_out = sum(len(values) - len(known) for (_, values), (_, known) in zip(parts, own, strict=True))
+    values = sum(len(known) for _, known in own)
+    if not own or min(len(known) for _, known in own) < 2:
+        method = "undefined: a group has fewer than two values"
+        return Interval(math.nan, math.nan, math.nan, level, values, method, left_out)
+    estimate = sum(share * float(known.mean()) for share, known in own)
+    squared = [share**2 * float(known.var(ddof=1)) / len(known) for share, known in own]
+    slack = sum(part**2 / (len(known) - 1) for part, (_, known) in zip(squared, own, strict=True))
+    freedom = sum(squared) ** 2 / slack if slack > 0 else math.inf
+    half = float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(sum(squared)) if slack > 0 else 0.0
+    return Interval(estimate, estimate - half, estimate + half, level, values, "Welch and Satterthwaite", left_out)

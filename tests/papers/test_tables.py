@@ -5,10 +5,12 @@ import random
 from operator import sub
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.stats import ttest_1samp, ttest_ind
 
 from axiswise.errors import AxiswiseError
-from axiswise_papers._tables import by_settings, combined, difference, rows_of, values
+from axiswise_papers._tables import by_settings, combined, contrast, difference, rows_of, values
 from axiswise_papers.allen2024.claims import path_distances
 from axiswise_papers.ledger import CLAIMS
 
@@ -73,3 +75,29 @@ def test_paths_are_compared_by_steps_and_seed():
     assert math.isnan(found[20][0])  # one of them diverged
     with pytest.raises(AxiswiseError, match=r"Got two of 'b' with seed \(10, 1\)"):
         path_distances({"a": first, "b": [*second, second[0]]}, "a", "b")
+
+
+def test_a_contrast_of_one_and_two_groups_is_that_of_known_tests():
+    first, second = [3.0, 5.0, 4.0, 8.0], [1.0, 2.0, math.nan, 0.0]
+    alone, one = contrast([(1.0, first)], level=0.9), ttest_1samp(first, 0.0).confidence_interval(0.9)
+    assert (alone.low, alone.high) == pytest.approx((one.low, one.high), abs=1e-13)
+    welch = ttest_ind(first, second, equal_var=False, nan_policy="omit").confidence_interval(0.95)
+    both = contrast([(1.0, first), (-1.0, second)])
+    assert (both.low, both.high) == pytest.approx((float(welch.low), float(welch.high)), abs=1e-13)
+    assert (both.known, both.left_out) == (7, 1)
+
+
+def test_a_contrast_of_four_groups_covers_its_target():
+    generator = np.random.default_rng(0)
+    shares, deviations, sizes = (0.5, 0.5, -0.5, -0.5), (1.0, 3.0, 1.0, 0.5), (5, 5, 10, 10)
+    missed = 0
+    for _ in range(2000):
+        groups = [deviation * generator.normal(size=size) for deviation, size in zip(deviations, sizes, strict=True)]
+        found = contrast([(share, group.tolist()) for share, group in zip(shares, groups, strict=True)], level=0.9)
+        missed += not found.low <= 0.0 <= found.high
+    assert 0.08 < missed / 2000 < 0.12  # 0.1, with a standard error of 0.007
+
+
+def test_a_contrast_needs_two_values_of_each_group():
+    assert contrast([]).method == "undefined: a group has fewer than two values"
+    assert math.isnan(contrast([(1.0, [1.0, 2.0]), (-1.0, [3.0])]).low)

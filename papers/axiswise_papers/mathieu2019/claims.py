@@ -404,7 +404,7 @@ def _contrary() -> str:
 
 
 _GRID = Departure("α and β", "a grid of ours", "a picture without numbers", lasting=True)
-_NETWORKS = Departure("seeds", "10", "100")
+_NETWORKS = Departure("seeds", "50", "100")
 _TOP = (
     Departure("steps", "30,000", "230,400"),
     _NETWORKS,
@@ -419,7 +419,7 @@ _TOP = (
 _BOTTOM = (
     Departure("steps", "15,000", "115,200"),
     _NETWORKS,
-    Departure("ν", "six values of ours", "a picture; 3, 5 and 100 in Figure 5", lasting=True),
+    Departure("ν", "four values, one of them ours", "a picture; 3, 5 and 100 in Figure 5", lasting=True),
 )
 _PINWHEEL = (
     _GRID,

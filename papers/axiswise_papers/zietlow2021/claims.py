@@ -10,7 +10,7 @@ only where the change depends on the factors: one that is the same for all image
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from axiswise_papers._claim import (
     missing,
     mostly_below,
 )
-from axiswise_papers._tables import column, difference, values
+from axiswise_papers._tables import column, contrast, difference, values
 from axiswise_papers.zietlow2021 import exact
 from axiswise_papers.zietlow2021.tables import (
     ARMS,
@@ -53,6 +53,7 @@ CONSTANT = 0.01  # share of a change that must depend on the factors
 LOST = 0.02  # of the accuracy of a classifier, that still counts as preserved
 MARGIN = 0.05  # that PCL may drop and still count as unaffected: less than any VAE is printed to drop
 HALF = 0.5
+ONE_OF_FOUR = 1 - 0.05 / 4  # level of each of four intervals that together miss once in twenty times, at most
 BY_CHANCE = 0.05  # that hues cut at random are as near to each other
 HUES = 10
 MAIN = {"beta-vae": "beta", "factor-vae": "gamma", "beta-tcvae": "beta", "slow-vae": "beta"}
@@ -184,28 +185,80 @@ def tables35(rows: Rows) -> Iterator[Finding]:
 
 
 def fig5(rows: Rows) -> Iterator[Finding]:
-    """Changed images at any weight against original ones at the printed weight, without over-pruned runs."""
-    words, dataset = dataset_words(rows), dataset_of(rows)
+    """The best weight on changed images against the printed one on original images, on average over the objectives.
+
+    Twenty weights are looked at for each score, and the best of them is high by chance alone. So every other seed
+    chooses the best weight of each objective, the others test it, and there is one test for each of four scores.
+    """
+    words = dataset_words(rows)
     yield _is_a_test(rows)
     if not _tests(rows):
         return
     for arm in MAIN:
         if not {f"{arm}/original", f"{arm}/changed"} <= rows.keys():
             yield from _not_run(rows, arm, ("original", "changed"))
-            continue
-        for score, name in SCORES.items():
-            original, changed = (by_weight(rows[f"{arm}/{end}"], MAIN[arm], score) for end in ("original", "changed"))
-            usual = document()["weights"].get(dataset, {}).get(arm, min(original, default=math.nan))
-            before, after = original.get(usual, []), changed.get(usual, [])
-            pruned = _pruned(rows[f"{arm}/changed"], len(changed))
-            what = f"{words}, {ARMS[arm]}: {name} on changed images ({pruned}) less that on original ones"
-            gaps = {weight: compare(own, before).difference for weight, own in changed.items() if own}
-            yield _worst(what, gaps, 0.0, "stays low (Figs. 5, 7, 8 and 9)")
-            if score == "mig":
-                lost = HALF * (mean_interval(before).estimate - mean_interval(after).estimate)
-                stronger = {w: compare(own, after).difference for w, own in changed.items() if own and w > usual}
-                what = f"{words}, {ARMS[arm]}: MIG that stronger weights win back without over-pruning"
-                yield _worst(what, stronger, lost, "only once over-pruned (section 5.3)")
+    there = [arm for arm in MAIN if {f"{arm}/original", f"{arm}/changed"} <= rows.keys()]
+    for score, name in SCORES.items():
+        searches = [_search(rows, arm, score) for arm in there]
+        each = ", ".join(f"{ARMS[arm]} {found.words}" for arm, found in zip(there, searches, strict=True))
+        yield below(
+            f"{words}: {name} at the best weight on changed images ({_pruned(rows, there)}) less that on original ones "
+            f"at the printed weight, on average over objectives ({each})",
+            contrast([part for found in searches for part in found.kept(len(there))], level=ONE_OF_FOUR),
+            0.0,
+            published="stays low (Figs. 5, 7, 8 and 9)",
+        )
+        if score == "mig":
+            yield below(
+                f"{words}: MIG that the best stronger weight wins back, not over-pruned, less half of what was lost",
+                contrast([part for found in searches for part in found.won_back(len(there))]),
+                0.0,
+                published="only once over-pruned (section 5.3)",
+            )
+
+
+class Search(NamedTuple):
+    """A score of one objective at the printed weight, and on changed images at the weights that chosen seeds prefer."""
+
+    before: list[float]
+    """On original images at the printed weight."""
+    after: list[float]
+    """On changed images at the printed weight."""
+    best: list[float]
+    """On changed images at the best weight, by the seeds that did not choose it."""
+    stronger: list[float]
+    """At the best of the larger weights, likewise."""
+    words: str
+    """The best weight, and what it gives."""
+
+    def kept(self, objectives: int) -> list[tuple[float, list[float]]]:
+        """What the best weight gives less what the original images gave, as one of several objectives."""
+        return [(1 / objectives, self.best), (-1 / objectives, self.before)]
+
+    def won_back(self, objectives: int) -> list[tuple[float, list[float]]]:
+        """What the best stronger weight gains less half of what was lost, likewise."""
+        return [(1 / objectives, self.stronger), *((-HALF / objectives, part) for part in (self.after, self.before))]
+
+
+def _search(rows: Rows, arm: str, score: str) -> Search:
+    original, changed = (by_weight(rows[f"{arm}/{end}"], MAIN[arm], score) for end in ("original", "changed"))
+    usual = document()["weights"].get(dataset_of(rows), {}).get(arm, min(original, default=math.nan))
+    weight, best = _chosen(changed)
+    _, stronger = _chosen({own: found for own, found in changed.items() if own > usual})
+    before, after = (list(found.get(usual, {}).values()) for found in (original, changed))
+    return Search(before, after, best, stronger, f"{_mean(best)} at {weight:g} against {_mean(before)}")
+
+
+def _chosen(found: Mapping[float, Mapping[int, float]]) -> tuple[float, list[float]]:
+    """The weight whose mean is largest over every other seed, and the values of the other seeds there."""
+    seeds = sorted({seed for own in found.values() for seed in own})
+    halves = [
+        {w: [own[seed] for seed in half if seed in own] for w, own in found.items()}
+        for half in (seeds[::2], seeds[1::2])
+    ]
+    means = {weight: mean_interval(own).estimate for weight, own in halves[0].items() if own}
+    best = max((weight for weight in means if not math.isnan(means[weight])), key=means.__getitem__, default=math.nan)
+    return best, halves[1].get(best, [])
 
 
 def fig10(rows: Rows) -> Iterator[Finding]:
@@ -240,22 +293,22 @@ def fig10(rows: Rows) -> Iterator[Finding]:
     )
 
 
-def by_weight(rows: Sequence[Mapping[str, Any]], name: str, score: str) -> dict[float, list[float]]:
-    """Scores by weight, ascending, of the runs that have as many active latents as there are factors.
+def by_weight(rows: Sequence[Mapping[str, Any]], name: str, score: str) -> dict[float, dict[int, float]]:
+    """Scores by weight, ascending, and seed, of the runs that have as many active latents as there are factors.
 
     Example:
-        >>> about = {"member": "a", "hyperparameters": {"beta": 4.0}, "factors": ["x", "y"]}
+        >>> about = {"member": "a", "seed": 7, "hyperparameters": {"beta": 4.0}, "factors": ["x", "y"]}
         >>> rows = [{**about, "measure": "mig", "value": 0.3}, {**about, "measure": "active_units", "value": 2}]
         >>> by_weight(rows, "beta", "mig")
-        {4.0: [0.3]}
+        {4.0: {7: 0.3}}
     """
     active = {row["member"]: row["value"] or 0 for row in rows if row["measure"] == "active_units"}
-    found: dict[float, list[float]] = {}
+    found: dict[float, dict[int, float]] = {}
     for row in rows:
         if row["measure"] == score:
-            own = found.setdefault(float(row["hyperparameters"][name]), [])
+            own = found.setdefault(float(row["hyperparameters"][name]), {})
             if active.get(row["member"], 0) >= len(row["factors"]):
-                own.append(_number(row["value"]))
+                own[row["seed"]] = _number(row["value"])
     return dict(sorted(found.items()))
 
 
@@ -343,19 +396,10 @@ def _not_run(rows: Rows, arm: str, variants: Sequence[str], score: str = "mig") 
             yield missing(what, _printed(rows, arm, variant, score))
 
 
-def _worst(what: str, intervals: Mapping[float, Interval], bound: float, published: str) -> Finding:
-    """That every interval is below a bound: the finding of the one with the highest end."""
-    known = {weight: interval for weight, interval in intervals.items() if math.isfinite(interval.high)}
-    if not known:
-        return below(what, mean_interval([]), bound, published=published)
-    weight = max(known, key=lambda weight: known[weight].high)
-    return below(f"{what}; most at weight {weight:g}", known[weight], bound, published=published)
-
-
-def _pruned(rows: Sequence[Mapping[str, Any]], weights: int) -> str:
-    found = [row for row in rows if row["measure"] == "active_units"]
+def _pruned(rows: Rows, arms: Sequence[str]) -> str:
+    found = [row for arm in arms for row in rows[f"{arm}/changed"] if row["measure"] == "active_units"]
     few = sum((row["value"] or 0) < len(row["factors"]) for row in found)
-    return f"{few} of {len(found)} runs of {weights} weights over-pruned and left out"
+    return f"{few} of {len(found)} runs over-pruned and left out"
 
 
 def _printed(rows: Rows, arm: str, variant: str = "changed", score: str = "mig") -> str:
@@ -634,9 +678,11 @@ CLAIMS: tuple[Claim, ...] = (
         title="Other weights do not make up for the change, unless they over-prune",
         published="curves of four scores over the scaled main weight, ten restarts (Figs. 5, 7, 8 and 9; section 5.3)",
         rule=(
-            "without over-pruned runs, of which the share is reported, every score on changed images is below that on "
-            "original ones at the printed weight, at every weight; and stronger weights win back less than half of the "
-            "MIG that was lost"
+            "without over-pruned runs, of which the share is reported: on average over four objectives, a score at the "
+            "best weight on changed images, which every other seed chooses and the rest test, is below that on "
+            "original ones at the printed weight, for each of four scores (Bonferroni); and the best of the stronger "
+            "weights wins back less than half of the MIG that was lost. An earlier rule, before any run, asked eighty "
+            "intervals to lie below 0, which ten seeds cannot decide"
         ),
         trained=(
             Training(

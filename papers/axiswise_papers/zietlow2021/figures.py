@@ -223,7 +223,7 @@ def figure_5(rows: Rows) -> Figure:
         for axis, arm in zip(line, arms, strict=True):
             for variant, colour in (("original", ACCENT), ("changed", PALETTE[1])):
                 found = by_weight(rows.get(f"{arm}/{variant}", ()), MAIN[arm], score)
-                known = {weight: mean_interval(own) for weight, own in found.items() if len(own) > 1}
+                known = {weight: mean_interval(own.values()) for weight, own in found.items() if len(own) > 1}
                 errors = [interval.high - interval.estimate for interval in known.values()]
                 means = [interval.estimate for interval in known.values()]
                 axis.errorbar(list(known), means, errors, fmt="o-", color=colour, markersize=3, label=variant)

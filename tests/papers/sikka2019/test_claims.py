@@ -296,7 +296,8 @@ def test_what_is_published_is_what_is_run():
             assert len(runs) == len(betas)
             for run in runs:
                 first = run.members[0]
-                assert len(run.members) == published(f"{count}_initialisations")
+                # Of Figure 3's initialisations the default has as many as of Figure 2's, which is a departure.
+                assert len(run.members) == published(f"{count if scale == 'paper' else 'figure_2'}_initialisations")
                 assert list(first.model.network.encoder) == published("encoder")
                 assert list(first.model.network.decoder) == published("decoder")
                 assert first.optimizer.lr == published("rate")

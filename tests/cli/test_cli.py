@@ -85,8 +85,8 @@ def test_the_command_line_is_frozen():
         "list": ["--force", "--json"],
         "report": ["folder"],
         "run": [
-            *("--address", "--device", "--engine", "--out", "--precision", "--retrain", "--scale", "--seeds-from"),
-            *("--shared-disk", "--workers", "study"),
+            *("--address", "--device", "--engine", "--only", "--out", "--precision", "--retrain", "--scale"),
+            *("--seeds-from", "--shared-disk", "--workers", "study"),
         ],
         "score": [
             *(

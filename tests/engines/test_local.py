@@ -106,6 +106,32 @@ def test_other_seeds_reach_workers_and_have_a_folder_of_their_own(studies, tmp_p
         run_study(studies.long, "default", out)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_some_runs_of_a_study_first_and_the_others_later_end_in_the_same_bits(studies, tmp_path, workers):
+    whole, parts, lines = tmp_path / "whole", tmp_path / "parts", []
+    Path(os.environ["MENDED"]).touch()
+    run_study(studies.mixed, "default", whole, workers=1)
+    run_study(studies.mixed, "default", parts, workers=workers, only=["good/l*"], log=lines.append)
+    assert lines == ["training on cpu", "[4/4] good/long: 2 members, 60 steps"]
+    assert {run for run, _, _ in rows(parts)} == {"good/long"}
+    about = json.loads((parts / "study.json").read_text())
+    assert (about["runs"], list(about["planned"])) == (["good/long"], [run.name for run in studies.mixed("default")])
+    run_study(studies.mixed, "default", parts, workers=workers, only=["good/*", "bad/cohort"])
+    run_study(studies.mixed, "default", parts, workers=workers)
+    assert (weights(parts), rows(parts)) == (weights(whole), rows(whole))
+
+
+def test_a_run_that_failed_and_is_not_chosen_fails_nothing(studies, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(StudyIncomplete, match=r"1 of 4 runs failed"):
+        run_study(studies.mixed, "default", out, workers=1)
+    run_study(studies.mixed, "default", out, workers=1, only=["good/short"])
+    assert list(json.loads((out / "study.json").read_text())["failed"]) == ["bad/cohort"]
+    refusal = r"`only` must name runs of the study. Got 'good'; it has bad/cohort, good/short, bad/data, good/long\."
+    with pytest.raises(AxiswiseError, match=refusal):
+        run_study(studies.mixed, "default", out, workers=1, only=["good/short", "good"])
+
+
 def test_a_run_is_trained_in_one_call_and_once_complete_left_alone(studies, tmp_path, monkeypatch):
     calls = []
 

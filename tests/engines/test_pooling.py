@@ -141,6 +141,28 @@ def test_on_a_cpu_nothing_crosses_runs(tmp_path, planned):
     assert not planned
 
 
+def test_chosen_runs_are_pooled_alone(tmp_path, pooling, planned):
+    run_study(study, "smoke", tmp_path, only=["pooled/first", "pooled/o*"])
+    assert [list(dict.fromkeys(cohort.runs)) for cohort in planned] == [["pooled/first", "pooled/other-beta"]]
+    assert {run for run, _, _ in rows(tmp_path)} == {"pooled/first", "pooled/other-beta"}
+    run_study(study, "smoke", tmp_path)
+    assert {run for run, _, _ in rows(tmp_path)} == {run.name for run in study("smoke")}
+
+
+def test_what_was_begun_with_others_goes_on_with_a_chosen_run(tmp_path, pooling, monkeypatch):
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
+    with monkeypatch.context() as patch:
+        assert killed_at(2, patch, partial(run_study, study, "smoke", tmp_path / "out"), after=True)
+    assert list(tmp_path.glob("out/cohorts/*"))  # of the runs whose names begin with "pooled"
+    run_study(study, "smoke", tmp_path / "out", only=["pooled/first"])
+    run_study(study, "smoke", tmp_path / "whole")
+    assert {run for run, _, _ in rows(tmp_path / "out")} >= {"pooled/first", "pooled/same-members", "pooled/other-beta"}
+    run_study(study, "smoke", tmp_path / "out")
+    assert weights(tmp_path / "out") == weights(tmp_path / "whole")
+
+
 class Killed(BaseException):
     """Ends a study in its midst."""
 

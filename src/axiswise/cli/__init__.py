@@ -157,6 +157,9 @@ def run(
             min=0, max=LAST_SEED, help="Repeat the study with other seeds: this is added to every training seed."
         ),
     ] = 0,
+    only: Annotated[
+        list[str] | None, typer.Option(help="A run of the study, or 'name*'; repeatable. The others stay as they are.")
+    ] = None,
     engine: Annotated[
         str, typer.Option(help="local (this machine) or ray (all GPUs or cores of this machine, or of a cluster).")
     ] = "local",
@@ -193,7 +196,13 @@ def run(
     if engine == "ray" and workers is not None:
         raise AxiswiseError(f"--workers are those of --engine local. Got {workers} with --engine ray: leave it out.")
     settings = {"name": study, "device": device, "precision": precision, "workers": workers, "retrain": retrain}
-    settings |= {"seeds_from": seeds_from, "engine": engine, "address": address, "shared_disk": shared_disk}
+    settings |= {
+        "seeds_from": seeds_from,
+        "only": only or (),
+        "engine": engine,
+        "address": address,
+        "shared_disk": shared_disk,
+    }
     try:
         run_study(chosen, scale, folder, **settings, progress=shown_on(console), log=console.print)
     except StudyIncomplete:

@@ -54,6 +54,7 @@ def run_study(
     workers: int | None = None,
     retrain: bool = False,
     seeds_from: int = 0,
+    only: Sequence[str] = (),
     engine: Engine = "local",
     address: str | None = None,
     shared_disk: bool = False,
@@ -83,6 +84,8 @@ def run_study(
         retrain: Whether to train and measure again what is damaged, or was made by other code than the study's present
             one. Without it, a run with such results fails.
         seeds_from: Added to the seed of every member, to repeat the study with others; data and measures stay the same.
+        only: Names of the runs to do, where ``*`` stands for anything; none is all of them. The others stay as they
+            are, but what was begun together with a run that is done goes on with it.
         engine: "local" is this machine. "ray" gives cohorts to the nodes of a Ray cluster: their results come back into
             `out`, which no node but this one needs to see. Whatever dies, its cohort goes on elsewhere.
         address: Where the cluster is, "auto" or "HOST:PORT", for "ray" alone. None starts Ray on this machine.
@@ -117,7 +120,7 @@ def run_study(
             "Define it at the top of a module, or use workers=1."
         )
     stop = Stop()
-    settings = {"name": name, "precision": precision, "seeds_from": seeds_from}
+    settings = {"name": name, "precision": precision, "seeds_from": seeds_from, "only": only}
     # Ray handles signals, too, unless what handles them here is set after it.
     connection = connected(address, cores()) if engine == "ray" else nullcontext()
     with connection as cluster, stop.listening(), ExitStack() as stack:
@@ -125,10 +128,10 @@ def run_study(
         if nodes:
             settings["target"] = nodes.device(device, read_study_header(out).get("device"))
         folder = stack.enter_context(open_study(study, scale, out, device=device, **settings))
-        everything = range(len(folder.runs))
+        everything = folder.chosen
         share = max(1, cores() // (1 + measuring_beside(folder.device)))
         threads = min(threads_of_a_run(len(folder.runs), folder.device), share)
-        count = workers or (workers_for(len(folder.runs), folder.device) if importable and scale != "smoke" else 1)
+        count = workers or (workers_for(len(everything), folder.device) if importable and scale != "smoke" else 1)
         missing = [number for number in everything if not folder.complete(number)]
         if missing:
             log(f"training on {folder.device}")

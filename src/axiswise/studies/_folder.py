@@ -1,5 +1,6 @@
 """Study folders: what is planned, running, skipped and failed, and one run trained and measured."""
 
+import fnmatch
 import inspect
 import os
 import time
@@ -39,6 +40,7 @@ class StudyFolder:
         about: What does not change: the study, its scale, its command.
         runs: The study's runs.
         device: Where to train.
+        chosen: The numbers of the runs that this process is to do, in their order.
         spent: Seconds that earlier processes took.
         running: Names of the runs that are being trained or measured.
         lost: Outcomes that could not be written into the folders of their runs.
@@ -50,6 +52,7 @@ class StudyFolder:
     about: dict[str, Any]
     runs: Sequence[Run]
     device: torch.device
+    chosen: Sequence[int]
     spent: float = 0.0
     running: list[str] = field(default_factory=list)
     lost: dict[str, Outcome] = field(default_factory=dict)
@@ -137,6 +140,7 @@ def open_study(
     device: str | None,
     precision: Precision | None,
     seeds_from: int = 0,
+    only: Sequence[str] = (),
     target: torch.device | None = None,
 ) -> Iterator[StudyFolder]:
     """Opens the folder of a study for this process; the arguments are those of `axiswise.engines.run_study`.
@@ -155,6 +159,7 @@ def open_study(
     fast_precision(precision, torch.float32, target)
     name = name or str(getattr(study, "__name__", "study"))
     runs = with_seeds_from(_runs(study, scale, name), seeds_from)
+    chosen = _chosen(runs, only)
     title, _, rest = inspect.cleandoc(getattr(study, "__doc__", None) or name).partition("\n\n")
     about: dict[str, Any] = {"format": STUDY, "study": name, "title": title, "summary": rest.partition("\n\n")[0]}
     about |= {"scale": scale, "device": str(target)}
@@ -163,8 +168,9 @@ def open_study(
     about["command"] += f" --seeds-from {seeds_from}" if seeds_from else ""
     about |= {"seeds_from": seeds_from} if seeds_from else {}
     _refuse_other(out, name, scale, seeds_from)
-    folder = StudyFolder(out, about, runs, target, read_only=out.is_dir() and not os.access(out, os.W_OK))
-    if folder.read_only and not all(map(folder.complete, range(len(runs)))):
+    read_only = out.is_dir() and not os.access(out, os.W_OK)
+    folder = StudyFolder(out, about, runs, target, chosen, read_only=read_only)
+    if folder.read_only and not all(map(folder.complete, chosen)):
         raise AxiswiseError(f"{out} is read-only, and its study is not complete. Copy it, or choose another --out.")
     refusal = f"Another process is running a study in {out}. Wait for it, or choose another --out."
     with nullcontext() if folder.read_only else locked(out / LOCK, refusal):
@@ -178,13 +184,12 @@ def open_study(
         finally:
             folder.running.clear()
             folder.write()
-    failed = [
-        f"\n  {name}: {'; '.join(reasons(failures))}" for name, (_, failures) in folder.outcomes().items() if failures
-    ]
+    outcomes, names = folder.outcomes(), [runs[number].name for number in chosen]
+    failed = [f"\n  {name}: {'; '.join(reasons(found))}" for name in names if (found := outcomes[name].failures)]
     if failed:
         raise StudyIncomplete(
-            f"{len(failed)} of {len(runs)} runs failed; {STUDY_FILE} in {out} says where. The same command tries them "
-            f"again.{''.join(failed)}"
+            f"{len(failed)} of {len(chosen)} runs failed; {STUDY_FILE} in {out} says where. The same command tries "
+            f"them again.{''.join(failed)}"
         )
 
 
@@ -326,6 +331,17 @@ def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
     if len(set(names)) < len(names):
         raise AxiswiseError(f"Expected runs of study {name} to have a name each. Got {', '.join(names)}.")
     return list(runs)
+
+
+def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[int]:
+    """The numbers of the runs whose names match one of the patterns; all of them if there is none."""
+    names = [run.name for run in runs]
+    for pattern in only:
+        if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
+            raise AxiswiseError(f"`only` must name runs of the study. Got {pattern!r}; it has {', '.join(names)}.")
+    return [
+        number for number, name in enumerate(names) if not only or any(fnmatch.fnmatchcase(name, one) for one in only)
+    ]
 
 
 def _refuse_other(out: Path, name: str, scale: str, seeds_from: int) -> None:

@@ -164,7 +164,7 @@ def _kind(name: str, job: Prepared, member: Member) -> Any:
 
 def pools(folder: StudyFolder, gpus: int) -> bool:
     """Whether runs of a study are trained together: if several are to be trained on one GPU, or if it began so."""
-    several = sum(not folder.complete(number) for number in range(len(folder.runs))) > 1
+    several = sum(not folder.complete(number) for number in folder.chosen) > 1
     alone = gpus == 1 and _cohort.pools(folder.device)
     return not folder.read_only and (begun(folder.path) or (several and alone))
 
@@ -188,8 +188,10 @@ def train_together(
         ready: Called once for each run, with its number, as soon as nothing is left to be trained here; its data, if
             they were made; and what went wrong. Its folder is open to others then.
     """
-    numbers = {run.name: number for number, run in enumerate(folder.runs)}
-    needed = runs_of_plan(folder.path)
+    needed = runs_of_plan(folder.path)  # which go on, chosen or not
+    numbers = {
+        run.name: number for number, run in enumerate(folder.runs) if number in folder.chosen or run.name in needed
+    }
     pool, waiting = Pool(folder, precision, retrain=retrain), dict(numbers)
 
     def tell(name: str) -> None:

@@ -14,6 +14,9 @@ ROOT = Path(__file__).parents[2]
 README, TYPED = (ROOT / "README.md").read_text(), (ROOT / "tests" / "typing" / "readme.py").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 PAGE = (ROOT / "docs" / "howto" / "own_study.md").read_text()
+SWEEP = (ROOT / "docs" / "howto" / "sweep_on_a_gpu.md").read_text()
+DISCS = "aw.data.small_sprites((4, 4, 2), side=64, travel=(30.0, 20.0), radius=(6.0, 10.0))"
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 def test_pyright_reads_the_example():
@@ -79,6 +82,34 @@ def test_commands_run_from_the_wheel(installed, tmp_path):
         assert re.search(rf"^{command}( |$)", README, re.MULTILINE), command
         run(installed, tmp_path, *command.split(), *(("--scale", "smoke") if " run " in command else ()))
     assert (tmp_path / "runs" / "my_study.widths-smoke" / "report.html").exists()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_example_of_a_sweep_runs_with_fewer_members_and_steps_and_no_files(device, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", SWEEP, re.DOTALL)
+    fewer = {
+        "100_000": "2",
+        "range(10)": "range(1)",
+        "aw.data.dsprites()": DISCS,
+        'device="cuda"': f'device="{device}"',
+    }
+    for printed, here in fewer.items():
+        assert block.count(printed) == 1
+        block = block.replace(printed, here)
+    names = {}
+    exec(block, names)  # of this repository's own page
+    assert len(names["records"]) == 3 * 3
+    assert {one.about["device"].partition(":")[0] for one in names["population"].trained} == {device}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_example_runs_with_fewer_steps_on_the_device_that_train_takes_by_itself(device, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert BLOCKS[0].count("steps=2_000") == 1
+    names = {}
+    exec(BLOCKS[0].replace("steps=2_000", "steps=20"), names)  # of this repository's own README
+    assert {one.about["device"].partition(":")[0] for one in names["population"].trained} == {device}
 
 
 def _first_output() -> str:

@@ -254,17 +254,31 @@ def _throughput(device: str, json_file: Path | None) -> None:
     import torch
 
     from axiswise.records import versions, write_json
-    from axiswise_benchmarks.throughput import COHORTS, bandwidth, cohort_rate, eager_rate, tasks, work
+    from axiswise_benchmarks.throughput import (
+        COHORTS,
+        bandwidth,
+        cohort_rate,
+        compiled_rate,
+        eager_rate,
+        graph_rate,
+        tasks,
+        work,
+    )
 
     gpu = torch.device(device)
     name, speed = torch.cuda.get_device_name(gpu), bandwidth(gpu)
     typer.echo(f"{name}, copies at {speed / 1e12:.2f} TB/s; model-steps a second, draws and batches included")
     typer.echo("floor: the rate at which the memory alone could keep up; GB/s: unavoidable traffic at that rate")
-    typer.echo(f"{'task':26} {'members':>9} {'rate':>9} {'× eager':>8} {'TFLOP/s':>8} {'GB/s':>7} {'of floor':>9}")
+    typer.echo(f"{'task':26} {'members':>12} {'rate':>9} {'× eager':>8} {'TFLOP/s':>8} {'GB/s':>7} {'of floor':>9}")
     rows = []
     for task in tasks(gpu):
         needed, eager = work(task), eager_rate(task)
         found = [("eager", 1, eager)]
+        for way, measured in (("compiled", compiled_rate), ("graph", graph_rate)):
+            try:
+                found.append((way, 1, measured(task)))
+            except RuntimeError as reason:  # of what cannot be compiled or recorded
+                typer.echo(f"{task.name:26} one, {way}: not possible, {str(reason).partition(chr(10))[0]:.80}")
         found += [("bf16", count, cohort_rate(task, count, "bf16")) for count in COHORTS]
         found.append(("fp32", COHORTS[-1], cohort_rate(task, COHORTS[-1], "fp32")))
         for precision, count, rate in found:
@@ -272,7 +286,7 @@ def _throughput(device: str, json_file: Path | None) -> None:
             row = {"task": task.name, "precision": precision, "members": count, "rate": rate, "ratio": rate / eager}
             rows.append({**row, **needed._asdict(), "share_of_floor": share})
             achieved = f"{rate * needed.flops / 1e12:8.1f} {rate * needed.bytes / 1e9:7.0f} {share:9.1%}"
-            typer.echo(f"{task.name:26} {count:>3} {precision:5} {rate:9.0f} {rate / eager:8.1f} {achieved}")
+            typer.echo(f"{task.name:26} {count:>3} {precision:8} {rate:9.0f} {rate / eager:8.1f} {achieved}")
     if json_file:
         about = {"format": "axiswise-bench-1", "device": name, "bandwidth": speed, "versions": versions()}
         write_json(json_file, {**about, "rows": rows})

@@ -1,4 +1,4 @@
-"""Model-steps a second on a GPU: one model at a time in eager PyTorch, and cohorts of growing size."""
+"""Model-steps a second on a GPU: one model at a time, eager, compiled or as a CUDA graph; cohorts of growing size."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -83,8 +83,14 @@ class EagerStep(NamedTuple):
     layers: list[nn.Module]
 
 
-def eager_step(task: Task) -> EagerStep:
-    """Builds one model with its optimizers in eager PyTorch: draws, batch, loss, gradients, Adam."""
+def eager_step(task: Task, *, compiled: bool = False, capturable: bool = False) -> EagerStep:
+    """Builds one model with its optimizers in plain PyTorch: draws, batch, loss, gradients, Adam.
+
+    Arguments:
+        task: The member and its data.
+        compiled: Whether the loss and its gradient are compiled, in the mode with the least work for the host.
+        capturable: Whether the step can be recorded as a CUDA graph.
+    """
     member, dataset = task.member, task.dataset
     device, batch = dataset.device, member.batch or len(dataset)
     trainable, second_sample = member.objective.networks(member.model), needs_of(member.objective).second
@@ -95,7 +101,8 @@ def eager_step(task: Task) -> EagerStep:
     ]
     networks = Networks(member.model, {name: module for group in groups for name, module in group.items()})
     parameters = [[weight for module in group.values() for weight in module.parameters()] for group in groups]
-    optimizers = [torch.optim.Adam(weights, lr=1e-4) for weights in parameters]
+    optimizers = [torch.optim.Adam(weights, lr=1e-4, capturable=capturable) for weights in parameters]
+    loss_of = torch.compile(member.objective.loss, mode="reduce-overhead") if compiled else member.objective.loss
     wanted = member.objective.draws(batch, member.model.latents)
     number = torch.zeros((), device=device)
 
@@ -108,7 +115,9 @@ def eager_step(task: Task) -> EagerStep:
         }
         second = dataset.x(more) if second_sample else None
         observed = Batch(dataset.x(index), index, len(dataset), second=second)
-        terms = member.objective.loss(networks, observed, draws, number)
+        if compiled:
+            torch.compiler.cudagraph_mark_step_begin()  # results of the step before may be overwritten
+        terms = loss_of(networks, observed, draws, number)
         losses = [terms.total] if terms.adversary is None else [terms.total, terms.adversary]
         for optimizer in optimizers:
             optimizer.zero_grad()
@@ -126,6 +135,29 @@ def eager_rate(task: Task) -> float:
     for _ in range(10):
         take()
     return _rate(lambda: [take() for _ in range(20)], 20)
+
+
+def compiled_rate(task: Task) -> float:
+    """Model-steps a second, one model at a time, compiled by PyTorch; compilation is not counted."""
+    take = eager_step(task, compiled=True).take
+    for _ in range(10):
+        take()
+    return _rate(lambda: [take() for _ in range(20)], 20)
+
+
+def graph_rate(task: Task) -> float:
+    """Model-steps a second, one model at a time, the whole eager step recorded once and replayed as a CUDA graph."""
+    take = eager_step(task, capturable=True).take
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):  # where PyTorch wants what comes before a recording
+        for _ in range(3):
+            take()
+    torch.cuda.current_stream().wait_stream(beside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        take()
+    return _rate(lambda: [graph.replay() for _ in range(20)], 20)
 
 
 def cohort_rate(task: Task, members: int, precision: Precision | None) -> float:

@@ -222,6 +222,17 @@ def missing(what: str, published: str = "") -> Finding:
     return Finding(what, "is measured", math.nan, math.nan, math.nan, "not run", published)
 
 
+def unless_missing(rows: Rows, runs: Iterable[str], finding: Finding) -> Finding:
+    """The finding, or that it was not run where one of the runs that it compares has no records.
+
+    Example:
+        >>> finding = true("MIG falls", True)
+        >>> [unless_missing({"changed": [{}]}, runs, finding).decision for runs in (["changed"], ["changed", "noise"])]
+        ['holds', 'not run']
+    """
+    return finding if all(rows.get(run) for run in runs) else missing(finding.what, finding.published)
+
+
 def _mostly(what: str, values: list[float], bound: float, rule: Callable[..., Finding], published: str) -> Finding:
     stuck = sum(not (value < bound if rule is below else value > bound) for value in values)
     words = f"{what}, median ({stuck} of {len(values)} members not)"

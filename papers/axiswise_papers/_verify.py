@@ -160,27 +160,30 @@ def _judge(
     notes, departures = [], []
     seconds = time.perf_counter() - began if claim.exact else 0.0
     decisions: list[Decision] = [_decision(finding, shorter=False) for finding in findings]
-    present = int(claim.exact is not None)
+    counts = [(1, 1)] if claim.exact else []
     for part in claim.trained:
         folder = out / part.study
         if not runs_here(part):
             committed = _committed(results, part.study)
             if committed is None:
                 notes.append(f"{part.study}: {GPU if part.gpu else UNTRAINED}")
+                counts.append((0, part.parts))
                 continue
             folder = committed
             notes.append(f"{part.study}: from {committed}, {_made_on(committed)}")
         if part.study in problems:
             notes.append(f"{part.study} {FAILED}: {problems[part.study]}")
+            counts.append((0, part.parts))
             continue
         rows = rows_of(folder, part.runs)
         if not rows:
             notes.append(f"{part.study}: {NO_DATA} ({_skipped(folder)})")
+            counts.append((0, part.parts))
             continue
-        present += part.parts
         seconds += _time(rows)
         found = list(part.judge(rows))
         if scale == "smoke":
+            counts.append((part.parts, part.parts))
             continue
         decided_at, longer = scale, _committed(results, part.study + AT_LENGTH)
         if part.at_length and longer is not None and scale == "default":
@@ -189,10 +192,10 @@ def _judge(
             seconds += _time(rows)
             found = list(part.judge(rows))
         findings += found
+        counts.append(parts_run(part, found))
         departures += [f"{part.study}: {departure}" for departure in part.departures_at(decided_at)]
         decisions.extend(_decision(finding, shorter=part.shorter_at(decided_at)) for finding in found)
-    all_parts = int(claim.exact is not None) + sum(part.parts for part in claim.trained)
-    parts = present - decisions.count("not run"), all_parts
+    parts = sum(run for run, _ in counts), sum(all_of_it for _, all_of_it in counts)
     verdict = _verdict(decisions, parts, corrected=bool(claim.errata))
     # Parts that need a GPU or data that is not here are nobody's fault; cells that a run lacks are.
     whole = verdict == "holds in part" and "not run" not in decisions
@@ -203,6 +206,21 @@ def _judge(
     return ClaimResult(
         claim, verdict, tuple(findings), seconds, tuple(notes), tuple(dict.fromkeys(departures)), parts, expected
     )
+
+
+def parts_run(part: Training, found: Sequence[Finding]) -> tuple[int, int]:
+    """How many parts of a training were run, and how many there are; findings are its parts if it names fewer.
+
+    Example:
+        >>> from axiswise_papers._claim import missing, true
+        >>> one, cells = (Training("study", lambda rows: (), parts=parts) for parts in (1, 16))
+        >>> found = [true("MIG falls", True), missing("DCI falls")]
+        >>> parts_run(one, found[:1]), parts_run(one, found), parts_run(cells, found)
+        ((1, 1), (1, 2), (15, 16))
+    """
+    lacking = sum(finding.decision == "not run" for finding in found)
+    whole = part.parts if lacking < part.parts else len(found)
+    return whole - lacking, whole
 
 
 def _committed(results: Path | None, name: str) -> Path | None:

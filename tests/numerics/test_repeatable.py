@@ -45,6 +45,16 @@ def test_settings_hold_while_it_lasts_and_are_put_back(before):
     assert settings() == before
 
 
+def test_the_last_of_several_threads_puts_settings_back(before):
+    first, second = repeatable(), repeatable()  # two trainings, the first of which ends while the second goes on
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert settings() == EXACT
+    second.__exit__(None, None, None)
+    assert settings() == before
+
+
 def test_changes_measures_and_explanations_use_them(before):
     seen = []
 

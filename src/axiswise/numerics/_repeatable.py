@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 import torch
 from torch.backends.cudnn import rnn
@@ -10,6 +11,9 @@ from axiswise._arguments import checked
 
 # PyTorch makes modules of these settings only as it is loaded.
 # pyright: reportAttributeAccessIssue=false
+
+_changing = Lock()
+_entered: list[tuple[bool, bool, str, str]] = []  # the settings that each one still open, in any thread, found first
 
 
 @contextmanager
@@ -27,15 +31,19 @@ def repeatable() -> Iterator[None]:
         ('ieee', True)
     """
     cudnn = torch.backends.cudnn
-    before = cudnn.deterministic, cudnn.benchmark
-    precisions = cudnn.conv.fp32_precision, rnn.fp32_precision
-    cudnn.deterministic, cudnn.benchmark = True, False
-    _set_precisions("ieee", "ieee")
+    with _changing:
+        found = cudnn.deterministic, cudnn.benchmark, cudnn.conv.fp32_precision, rnn.fp32_precision
+        _entered.append(_entered[0] if _entered else found)  # settings are the process's: others may have changed them
+        cudnn.deterministic, cudnn.benchmark = True, False
+        _set_precisions("ieee", "ieee")
     try:
         yield
     finally:
-        cudnn.deterministic, cudnn.benchmark = before
-        _set_precisions(*precisions)
+        with _changing:
+            before = _entered.pop()
+            if not _entered:
+                cudnn.deterministic, cudnn.benchmark = before[:2]
+                _set_precisions(*before[2:])
 
 
 def _set_precisions(convolutions: str, recurrent: str) -> None:

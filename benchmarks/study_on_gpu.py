@@ -34,7 +34,8 @@ from axiswise.population import Member, Population, Precision, train
 from axiswise.population._code import code_of
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
-from axiswise.population.train import fast_precision, trained_members
+from axiswise.population._preparation import fast_precision
+from axiswise.population._training import trained_members
 from axiswise.records import versions
 from axiswise.report import write_report
 from axiswise.studies import Run, find_study

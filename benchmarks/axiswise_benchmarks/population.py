@@ -16,8 +16,8 @@ from axiswise.optimizers import Adam
 from axiswise.population._cohort import Cohort, cohorts
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population._device import device_named
+from axiswise.population._preparation import fast_precision
 from axiswise.population.member import Member
-from axiswise.population.train import fast_precision
 
 WARM_UP = 20  # steps before the clock starts: tracing, caches, allocators
 BLOCK = 10  # steps whose indices are drawn together when batches alone are timed

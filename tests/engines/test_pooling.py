@@ -14,7 +14,7 @@ from axiswise.errors import StudyIncomplete
 from axiswise.population import _cohort, loop
 from axiswise.population._cohort_folder import CohortFolder
 from axiswise.population._folder import RunFolder
-from axiswise.population.train import train_cohorts
+from axiswise.population._training import train_cohorts
 from axiswise.records import read_json
 from axiswise.records._layout import PLAN, PLAN_FILE
 from axiswise.scores import mig

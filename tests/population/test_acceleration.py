@@ -15,8 +15,8 @@ from axiswise.population import Member, loop
 from axiswise.population._acceleration import Accelerated, aten, cast_once, compiled, fused, own
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_loop import cohort_loop
+from axiswise.population._preparation import fast_precision
 from axiswise.population.program import Precision
-from axiswise.population.train import fast_precision
 from axiswise.studies.objectives import POSTERIORS, catalogue
 from axiswise_benchmarks.networks import NETWORKS
 

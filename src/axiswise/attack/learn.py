@@ -34,10 +34,10 @@ from axiswise.numerics import integers, normal
 from axiswise.population import Population, Precision, Progress
 from axiswise.population._cohort import stacking_pays
 from axiswise.population._folder import RunFolder
+from axiswise.population._preparation import fast_precision
 from axiswise.population._trained import Trained
 from axiswise.population.loop import Finished, Loop
 from axiswise.population.population import device_for
-from axiswise.population.train import fast_precision
 from axiswise.records import describe, read_tensors, write_tensors
 from axiswise.records._layout import CHANGE_FILE, LEARNING, LEARNING_FILE, LOCK, PARTIAL, POPULATION_FOLDER
 from axiswise.shapes import Int, Tensor

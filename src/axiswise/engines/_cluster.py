@@ -29,7 +29,7 @@ from axiswise.population import Failure, Precision, Progress
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_folder import layout_of
 from axiswise.population._folder import RunFolder
-from axiswise.population.train import fast_precision, opened
+from axiswise.population._preparation import fast_precision, opened
 from axiswise.records import locked, write_bytes, write_json
 from axiswise.records._files import DIGEST, append_rows
 from axiswise.records._layout import (

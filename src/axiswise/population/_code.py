@@ -73,6 +73,11 @@ def layers_of(modules: Sequence[nn.Module]) -> Code:
     }
 
 
+def joined_code(code: Mapping[str, Code]) -> Code:
+    """The own code of several members."""
+    return {name: part for own in code.values() for name, part in own.items()}
+
+
 def code_of_dataset(dataset: FactorDataset) -> Code:
     """The own code that renders a dataset's observations, with the tensors that it reads; empty for axiswise's own."""
     code = fingerprint(dataset.render, dataset.transition)

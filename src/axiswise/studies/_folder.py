@@ -19,8 +19,8 @@ from axiswise.population import Failure, Precision, Progress, train
 from axiswise.population._code import code_of, code_of_dataset
 from axiswise.population._device import choose_device
 from axiswise.population._folder import RunFolder
+from axiswise.population._preparation import fast_precision, type_name
 from axiswise.population._validation import validation_of
-from axiswise.population.train import fast_precision, type_name
 from axiswise.records import locked, read_records, read_study_header, records_file, versions, write_json
 from axiswise.records._fingerprint import differences, fingerprint
 from axiswise.records._folders import is_name_of_run

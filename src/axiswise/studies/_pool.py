@@ -19,7 +19,8 @@ from axiswise.population._code import code_of, code_of_dataset
 from axiswise.population._cohort import Cohort, cohorts
 from axiswise.population._cohort_folder import CohortFolder, Key, begun
 from axiswise.population._folder import RunFolder
-from axiswise.population.train import Prepared, fast_precision, opened, train_cohorts
+from axiswise.population._preparation import Prepared, fast_precision, opened
+from axiswise.population._training import train_cohorts
 from axiswise.records import address, read_json
 from axiswise.records._forms import PlanForm
 from axiswise.records._layout import PLAN, PLAN_FILE

@@ -1,155 +1,34 @@
-"""The arguments of public functions, checked at the door against their own annotations.
+"""The check of a value against an annotation."""
 
-A signature says what a function takes: types, axes of arrays (see :mod:`axiswise.shapes`), and limits of numbers. Here
-stands the one check of a value against an annotation. A function has it by `checked`, a dataclass by `check_fields`,
-and files by `misfit`; what does not fit is refused by name. Annotations are read once, when a function is defined.
-"""
-
-import errno
 import functools
 import inspect
 import math
 import numbers
-import re
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
-from weakref import WeakSet
+from dataclasses import fields
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 
+from axiswise._arguments.limits import Between
+from axiswise._arguments.words import WORDS, dtype_of, letters_of, shown, words
 from axiswise.errors import AxiswiseError
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 Axes = dict[str, tuple[Any, str]]
 """The size of each axis that has a letter, and the argument that had it first."""
 
 Check = Callable[[Any, str, Axes], str | None]
 """What of a value does not fit, given its name and the axes so far."""
-
-EXPLAINED: WeakSet[AxiswiseError] = WeakSet()  # errors of arithmetic and memory that name arguments
 LARGEST = 2**63  # whole numbers are smaller, on either side of 0
-
-
-@dataclass(frozen=True)
-class Between:
-    """Limits of a number, or of the length of a sequence, for annotations: ``Annotated[int, Between(1)]``.
-
-    Arguments:
-        least: The least value.
-        most: The largest value.
-        open: Whether `least` itself is too small.
-
-    Example:
-        >>> misfit(0.0, Annotated[float, Between(0, open=True)], "beta")
-        '`beta` must be a positive number. Got 0.0'
-    """
-
-    least: float | int
-    most: float | int = math.inf
-    open: bool = False
-
-    def holds(self, value: Any) -> bool:
-        """Whether a number, or the length of a sequence, is finite and within the limits."""
-        if not isinstance(value, int | float):  # the usual numbers first: abstract classes take a while
-            value = value if isinstance(value, numbers.Real) else len(value)
-        least = value > self.least if self.open else value >= self.least
-        return bool(least and value <= self.most and math.isfinite(value))
-
-    def of(self, noun: str) -> str:
-        """What is within the limits, in words: a noun such as ``a whole number`` with its limits."""
-        if "number" not in noun.split(" of ")[0]:
-            return f"{noun}, {self.least:g} of them" if self.least == self.most else f"{noun}, at least {self.least:g}"
-        if self.most < math.inf:
-            return f"{noun} {'above' if self.open else 'from'} {self.least:,} to {self.most:,}"
-        if self.open and self.least == 0:
-            return noun.replace("a ", "a positive ", 1)
-        noun = "a finite number" if noun == "a number" else noun
-        return noun if self.least == -math.inf else f"{noun} of at least {self.least:g}"
-
-
-Count = Annotated[int, Between(1)]
-"""A whole number of at least 1."""
-
-Bins = Annotated[int, Between(1, 2**16)]
-"""A number of bins: more hold less than one of any sample that fits into memory."""
-
-Draws = Annotated[int, Between(1, 10**6)]
-"""A number of Monte Carlo draws, or of resamples."""
-
-Seed = Annotated[int, Between(0)]
-"""The seed of a stream of random numbers."""
-
-Number = Annotated[float, Between(-math.inf)]
-"""A finite number."""
-
-Positive = Annotated[float, Between(0, open=True)]
-"""A finite number above 0."""
-
-NonNegative = Annotated[float, Between(0)]
-"""A finite number of at least 0."""
-
-
-def checked(function: Function) -> Function:
-    """Makes a function check its arguments against their annotations; its signature stays as it is.
-
-    Where the result is one number, is annotated as finite, and is not, the error names the arguments with their sizes:
-    what is finite may still be too large, or too small, for the arithmetic. Of a stack, each member has its own.
-
-    Example:
-        >>> @checked
-        ... def mean(values: Sequence[float], digits: Annotated[int, Between(0)] = 3) -> float:
-        ...     return round(sum(values) / len(values), digits)
-        >>> mean([1, 2])
-        1.5
-        >>> mean([1, 2], digits=-1)
-        Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: `digits` must be a whole number of at least 0. Got -1.
-        >>> mean([1, "2"])
-        Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: `values[1]` must be a number. Got '2'.
-    """
-    signature = inspect.signature(function)
-    checks = {one.name: _check(one.annotation) for one in signature.parameters.values()}
-    positional = [
-        one.name
-        for one in signature.parameters.values()
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-    ]
-    finite_result = _is_finite_result(signature.return_annotation)
-
-    @functools.wraps(function)
-    def door(*arguments: Any, **named: Any) -> Any:
-        axes: Axes = {}
-        given = {**dict(zip(positional, arguments, strict=False)), **named}
-        for name, value in given.items():
-            check = checks.get(name)
-            if check is not None and (wrong := check(value, name, axes)):
-                raise AxiswiseError(f"{wrong}.")
-        try:
-            result = function(*arguments, **named)
-        except Exception as error:
-            # What a function within this one has said of its arguments is said again of this one's: those are known.
-            cause = error.__cause__ if isinstance(error, AxiswiseError) and error in EXPLAINED else error
-            if isinstance(cause, Exception) and (said := _said_of(cause, function.__name__, given)):
-                EXPLAINED.add(explained := AxiswiseError(said))
-                raise explained from cause
-            raise
-        if finite_result and _is_undefined(result[0] if isinstance(result, tuple) else result):
-            raise AxiswiseError(_overflow(function.__name__, given))
-        return result
-
-    return door  # pyright: ignore[reportReturnType] (it has the signature of `function`)
 
 
 def check_fields(owner: Any) -> None:
     """Raises an error unless the fields of a dataclass fit their annotations; the first line of its ``__post_init__``.
 
     Example:
+        >>> from dataclasses import dataclass
         >>> @dataclass
         ... class Step:
         ...     size: float
@@ -182,73 +61,11 @@ def misfit(value: Any, kind: Any, name: str) -> str | None:
         >>> misfit(None, Literal["lower", "middle"], "part")
         '`part` must be "lower" or "middle". Got None'
     """
-    return _check(kind)(value, name, {})
-
-
-def shown(value: Any) -> str:
-    """A value in at most sixty characters and one line, whatever it is.
-
-    Example:
-        >>> shown(np.zeros((2, 3))), shown("a" * 100)[-5:]
-        ('an array of float64, (2, 3)', 'aaaa…')
-    """
-    if _is_array(value):
-        return f"{'an array' if isinstance(value, np.ndarray) else 'a tensor'} of {_dtype(value)}, {tuple(value.shape)}"
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # of somebody else's object
-        return f"a {type(value).__name__}"
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def words(kind: Any) -> str:
-    """An annotation in words.
-
-    Example:
-        >>> words(float | int | None), words(Mapping[str, int]), words(Sequence[float]), words(Callable[[int], str])
-        ('a number or None', 'a mapping', 'a sequence of numbers', 'a function')
-    """
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return parts[1].of(words(parts[0])) if isinstance(parts[1], Between) else words(parts[0])
-    if origin in (Union, types.UnionType):
-        return _either(dict.fromkeys(option for part in parts for option in _options(part, parts)))
-    if origin is Literal:
-        return _either(_options(kind, parts))
-    if hasattr(kind, "dim_str"):
-        noun = "an array" if kind.array_type is np.ndarray else "a tensor"
-        return f"{noun} of {_numbers(kind)} with axes {_letters(kind)}"
-    plain = origin or kind
-    if origin in (list, tuple, Sequence, Iterable) and parts:
-        part = get_args(parts[0])[0] if get_origin(parts[0]) is Annotated else parts[0]
-        return f"a sequence of {SEVERAL.get(part, 'values')}"
-    if plain in WORDS:
-        return WORDS[plain]
-    name = getattr(plain, "__name__", str(kind))
-    return f"{'an' if name[:1] in 'AEIOaeio' else 'a'} {name}"
-
-
-WORDS: dict[Any, str] = {
-    int: "a whole number",
-    float: "a number",
-    bool: "True or False",
-    str: "text",
-    Path: "a path",
-    None: "None",
-    type(None): "None",
-    Mapping: "a mapping",
-    dict: "a mapping",
-    list: "a list",
-    tuple: "a tuple",
-    np.ndarray: "an array",
-    Callable: "a function",
-    type: "a class",
-}
-SEVERAL = {int: "whole numbers", float: "numbers", str: "texts", np.ndarray: "arrays"}
+    return check_of(kind)(value, name, {})
 
 
 @functools.cache
-def _check(kind: Any) -> Check:
+def check_of(kind: Any) -> Check:
     """The check of an annotation."""
     origin = get_origin(kind)
     if origin is Annotated:
@@ -353,9 +170,9 @@ def _check_parts(kind: Any) -> Check | None:
     """The check of what a container has; None where there is nothing to check."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is tuple and parts and parts[-1] is not Ellipsis:
-        return _check_tuple([_check(part) for part in parts])
+        return _check_tuple([check_of(part) for part in parts])
     if origin in (list, tuple, Sequence, Iterable) and parts:
-        each = _check(parts[0])
+        each = check_of(parts[0])
 
         def check(value: Any, name: str, axes: Axes) -> str | None:
             if isinstance(value, Collection):  # others can be gone through only once
@@ -364,7 +181,7 @@ def _check_parts(kind: Any) -> Check | None:
 
         return check
     if isinstance(origin, type) and issubclass(origin, Mapping) and parts:
-        return _check_mapping(_check(parts[0]), _check(parts[1]))
+        return _check_mapping(check_of(parts[0]), check_of(parts[1]))
     if isinstance(kind, type) and (kind.__module__.startswith("axiswise") or hasattr(kind, "_fields")):
         return _check_named_tuple
     return None
@@ -403,7 +220,7 @@ def _check_named_tuple(value: Any, name: str, axes: Axes) -> str | None:
 
 def _check_union(kind: Any) -> Check:
     """The check of alternatives; the message is that of the one that comes nearest."""
-    options = [(_check(part), _outside(part)) for part in get_args(kind)]
+    options = [(check_of(part), _outside(part)) for part in get_args(kind)]
     said = words(kind)
 
     def check(value: Any, name: str, axes: Axes) -> str | None:
@@ -424,7 +241,7 @@ def _check_union(kind: Any) -> Check:
 def _check_limited(kind: Any) -> Check:
     """The check of a number or sequence with limits, and of a sequence whose length is an axis, a mark that is text."""
     plain, *marks = get_args(kind)
-    fits, outside, said = _check(plain), _outside(plain), words(kind)
+    fits, outside, said = check_of(plain), _outside(plain), words(kind)
     limits = [mark for mark in marks if isinstance(mark, Between)]
     letters = [mark for mark in marks if isinstance(mark, str)]
 
@@ -443,12 +260,12 @@ def _check_array(kind: Any) -> Check:
     dtypes = frozenset(kind.dtypes) if isinstance(kind.dtypes, tuple | list) else None
 
     def check(value: Any, name: str, axes: Axes) -> str | None:
-        if not isinstance(value, kind.array_type) or (dtypes is not None and _dtype(value) not in dtypes):
+        if not isinstance(value, kind.array_type) or (dtypes is not None and dtype_of(value) not in dtypes):
             return f"`{name}` must be {said}. Got {shown(value)}"
         if dtypes is None:
             return None  # an array of anything is read, and refused, by what is in it
         if (wrong := _axes_misfit(tuple(value.shape), letters, name, axes)) is not None:
-            return f"`{name}` must have axes {_letters(kind)}{wrong}. Got shape {tuple(value.shape)}"
+            return f"`{name}` must have axes {letters_of(kind)}{wrong}. Got shape {tuple(value.shape)}"
         if finite and getattr(value, "is_meta", False):
             return f"`{name}` must have values. Got a tensor of the device meta, which has none"
         if not finite or (letters[0] == "..." and len(value.shape) >= len(letters)):
@@ -483,7 +300,7 @@ def _axes_misfit(shape: tuple[int, ...], letters: Sequence[str], name: str, axes
 
 def _check_keys(kind: Any) -> Check:
     """The check of a mapping against a `TypedDict`."""
-    checks = {key: _check(part) for key, part in get_type_hints(kind).items()}
+    checks = {key: check_of(part) for key, part in get_type_hints(kind).items()}
 
     def check(value: Any, name: str, axes: Axes) -> str | None:
         if not isinstance(value, Mapping):
@@ -510,7 +327,7 @@ def _is_finite_kind(kind: Any) -> bool:
     return hasattr(kind, "dim_str") and kind.__name__.startswith("Finite")
 
 
-def _is_finite_result(kind: Any) -> bool:
+def is_finite_result(kind: Any) -> bool:
     """Whether a result is annotated as finite: all of it, or the first field of a tuple."""
     hints = get_type_hints(kind) if isinstance(kind, type) and hasattr(kind, "_fields") else {}
     first = hints[kind._fields[0]] if hints else next(iter(get_args(kind)), kind)
@@ -529,98 +346,13 @@ def _not_finite(value: Any) -> int:
     return value.numel() - int(value.isfinite().sum())
 
 
-def _is_undefined(value: Any) -> bool:
+def is_undefined(value: Any) -> bool:
     """Whether a result is a single number that is NaN or infinite."""
     return np.ndim(value) == 0 and _not_finite(value) > 0
-
-
-SIZES = re.compile("must match the size|Expected size for|expand\\(|invalid for input of size|number of dimensions")
-
-
-def _said_of(error: Exception, function: str, given: Mapping[str, Any]) -> str | None:
-    """What the arguments have to do with an error of the arithmetic or of the memory; None for any other error."""
-    if type(error).__name__.endswith("LinAlgError"):  # NumPy's and PyTorch's
-        return _overflow(function, given)
-    if isinstance(error, NotImplementedError) and "meta tensor" in str(error):
-        names = [f"`{name}`" for name, value in given.items() if getattr(value, "is_meta", False)]
-        return f"{_either(names or given)} must have values. Got a tensor of the device meta, which has none."
-    if isinstance(error, RuntimeError) and any(part in str(error) for part in ("same dtype", "same device")):
-        kinds = {
-            name: f"{_dtype(each)} on {getattr(each, 'device', 'cpu')}"
-            for name, each in given.items()
-            if _is_array(each)
-        }
-        if (
-            len(set(kinds.values())) < 2
-        ):  # something else was of another kind, such as a tensor of the caller's own code
-            return None
-        told = ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
-        return f"The arguments of {function} must be of one type and on one device. Got {told}."
-    if isinstance(error, RuntimeError) and not any(map(callable, given.values())) and SIZES.search(str(error)):
-        told = ", ".join(f"`{name}` = {shown(value)}" for name, value in given.items())
-        why = " ".join(str(error).split())
-        return f"The arguments of {function} must have shapes that fit together. Got {told}: {why}."
-    if isinstance(error, MemoryError) or any(part in str(error) for part in ("DefaultCPUAllocator", "Storage size")):
-        asked = re.search(r"allocate ([\d.]+ \w+)", str(error))
-        told = ", ".join(f"`{name}` = {shown(value)}" for name, value in given.items())
-        return f"{function} needs more memory than there is{(asked and f' ({asked[1]} at once)') or ''}. Got {told}."
-    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        names = [name for name, value in given.items() if isinstance(value, str | Path)]
-        return f"{_either(f'`{name}`' for name in names)} must be a path that the file system takes. Got one too long."
-    return None
-
-
-def _overflow(function: str, given: Mapping[str, Any]) -> str:
-    sizes = [f"`{name}` up to {_largest(value):.3g}" for name, value in given.items() if _has_numbers(value)]
-    told = ", ".join(sizes or (f"`{name}`" for name in given))
-    return (
-        f"{function} is NaN or infinite for these arguments ({told}): they are too large, too small or too nearly "
-        "dependent for its arithmetic. Scale them."
-    )
-
-
-def _has_numbers(value: Any) -> bool:
-    return isinstance(value, float | int) or (_is_array(value) and math.prod(value.shape) > 0)
-
-
-def _largest(value: Any) -> float:
-    return float(abs(value).max()) if _is_array(value) else float(abs(value))
-
-
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple)
-
-
-def _dtype(value: Any) -> str:
-    return str(value.dtype).removeprefix("torch.")
-
-
-def _numbers(kind: Any) -> str:
-    if not isinstance(kind.dtypes, tuple | list):
-        return "values"
-    has = {word for word in ("float", "int") if any(word in one for one in kind.dtypes)}
-    return "floats" if has == {"float"} else "whole numbers" if has == {"int"} else "numbers"
-
-
-def _letters(kind: Any) -> str:
-    letters = ["…" if letter == "..." else letter.replace("*", "…") for letter in kind.dim_str.split()]
-    return f"({', '.join(letters)}{',' if len(letters) == 1 else ''})"
-
-
-def _options(kind: Any, others: Sequence[Any]) -> list[str]:
-    """The alternatives of a part of a union: those of a literal one by one, and whole numbers as numbers."""
-    if get_origin(kind) is Literal:
-        return [f'"{one}"' if isinstance(one, str) else repr(one) for one in get_args(kind)]
-    return [] if kind is int and float in others else [words(kind)]
-
-
-def _either(options: Iterable[str]) -> str:
-    *first, last = options
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 @functools.cache
 def _field_checks(owner: type) -> dict[str, Check]:
     hints = get_type_hints(owner, include_extras=True)
     names = owner._fields if hasattr(owner, "_fields") else [field.name for field in fields(owner)]
-    return {name: _check(hints[name]) for name in names}
+    return {name: check_of(hints[name]) for name in names}

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -9,7 +10,8 @@ from typer.testing import CliRunner
 from axiswise import data, grid, models, objectives
 from axiswise.attack import verdicts
 from axiswise.cli import app
-from axiswise.records import copy_results, read_records, read_runs
+from axiswise.errors import AxiswiseError
+from axiswise.records import copy_results, read_records, read_runs, read_study_header
 from axiswise.records._files import append_rows, write_bytes
 from axiswise.records._layout import member_file
 from axiswise.report import write_report
@@ -85,6 +87,30 @@ def test_a_study_that_resumes(study, members):
     write_bytes(member_file(study / "arm/original", more[-1].address), b"")
     assert not complete(Run("arm/original", data.synth_linear, more, [mig]), study / "arm/original")
     assert not complete(run, study / "arm/planned")
+
+
+def test_pieces_of_a_study_add_up(study, tmp_path_factory):
+    copy, piece, header = tmp_path_factory.mktemp("published"), tmp_path_factory.mktemp("piece"), study / "study.json"
+    about = json.loads(header.read_text())
+    for variant, seconds in (("changed", 2.0), ("original", 3.0)):  # not in the study's order
+        shutil.copytree(study / "arm" / variant, piece / "arm" / variant)
+        own = {"runs": [f"arm/{variant}"], "seconds": seconds}
+        (piece / "study.json").write_text(json.dumps({**about, **own}))
+        copy_results(piece, copy, add=True)
+        shutil.rmtree(piece / "arm")
+    assert {run: [one.value for one in rows] for run, rows in read_runs(copy).items()} == {
+        f"arm/{variant}": expected(variant) for variant in ("changed", "original")
+    }
+    found = read_study_header(copy)
+    assert (found["runs"], found["seconds"]) == (["arm/original", "arm/changed"], 5.0)
+    for field, other in (("study", "t"), ("scale", "paper"), ("seeds_from", 10)):
+        header.write_text(json.dumps({**about, field: other}))
+        with pytest.raises(AxiswiseError, match=f"has {field} .* Expected that of .*{other}"):
+            copy_results(study, copy, add=True)
+    assert len(read_runs(copy)) == 2
+    header.write_text(json.dumps(about))
+    copy_results(study, copy)  # in place of all
+    assert read_study_header(copy)["runs"] == [f"arm/{variant}" for variant in LATER]
 
 
 def test_the_papers(study, tmp_path_factory):

@@ -27,6 +27,7 @@ from axiswise.records._layout import (
 from axiswise.records._record import read_runs
 
 NAMES = ("runs", "skipped", "failed", "running", "planned")  # fields of a study's header that name runs
+SAME = ("study", "scale", "seeds_from")  # fields in which pieces of a study agree
 PUBLISHED = ("format", "study", "title", "summary", "scale", "command", "versions", "runs", "skipped", "seconds")
 
 
@@ -116,22 +117,43 @@ def _about_arrays(run: Path, name: str) -> dict[str, Any]:
 
 
 @checked
-def copy_results(study: Path, target: Path, arrays: Sequence[tuple[str, str, Sequence[str]]] = ()) -> None:
+def copy_results(
+    study: Path, target: Path, arrays: Sequence[tuple[str, str, Sequence[str]]] = (), *, add: bool = False
+) -> None:
     """Copies a study folder without its weights, in place of what was copied there before.
 
     Arguments:
         study: The study folder. Its records are compressed, and of those that were made twice the last is copied.
         target: The folder to copy into.
         arrays: Arrays to copy as well: the run, the name they are stored under, and which of them, all if empty.
+        add: Whether runs that were copied there before and are not in `study` stay, so that the pieces of a study, made
+            by ``axiswise run --only``, add up.
+
+    Raises:
+        AxiswiseError: If something is to be added to another study, or to one of another scale or other seeds.
 
     Example:
         >>> copy_results(Path("runs/mine-default"), Path("results/mine"))  # doctest: +SKIP
     """
-    for path in records_files(target).values():
-        shutil.rmtree(path.parent)
-    about = read_study_header(study)
-    write_json(target / STUDY_FILE, {field: about[field] for field in PUBLISHED if field in about})
-    for run, records in read_runs(study).items():
+    about, earlier, runs = read_study_header(study), read_study_header(target) if add else {}, read_runs(study)
+    for field in SAME if earlier else ():
+        if earlier.get(field) != about.get(field):
+            raise AxiswiseError(
+                f"{target} has {field} {earlier.get(field)!r}. Expected that of {study}, {about.get(field)!r}: "
+                "copy it to another folder."
+            )
+    for run, path in records_files(target).items():
+        if run in runs or not add:
+            shutil.rmtree(path.parent)
+    header = {field: about[field] for field in PUBLISHED if field in about}
+    if earlier:
+        order = [*about.get("planned", ()), *earlier.get("runs", ()), *about.get("runs", ())]
+        kept = {*records_files(target), *runs}
+        header["runs"] = [run for run in dict.fromkeys(order) if run in kept]
+        header["skipped"] = {**earlier.get("skipped", {}), **about.get("skipped", {})}
+        header["seconds"] = round(earlier.get("seconds", 0.0) + about.get("seconds", 0.0), 2)
+    write_json(target / STUDY_FILE, header)
+    for run, records in runs.items():
         write_rows(target / run / (RECORDS_FILE + GZIP), records)
         write_bytes(target / run / RUN_FILE, (study / run / RUN_FILE).read_bytes())
     for run, name, needed in arrays:

@@ -261,7 +261,7 @@ def test_interrupted_and_resumed_it_ends_as_if_undisturbed(studies, tmp_path, st
     until(lambda: len(workers_of(process) - {victim}) == 2, process)
     own = workers_of(process)
     os.killpg(process.pid, signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=300)
     assert process.returncode == 130, errors
     assert "its worker process ended by SIGKILL; another goes on" in output
     assert "stopping after the current block of steps; once more stops at once" in output
@@ -346,7 +346,8 @@ def start():
         process.communicate()
 
 
-def until(condition, process: subprocess.Popen | None = None, seconds: float = 60.0) -> None:
+def until(condition, process: subprocess.Popen | None = None, seconds: float = 300.0) -> None:
+    """Waits; a busy machine may take a minute to start the processes, and what hangs hangs for longer."""
     end = time.monotonic() + seconds
     while not condition():
         assert process is None or process.poll() is None, process.communicate()

@@ -16,7 +16,7 @@ Disent., active latents. A member with fewer than two active latents is counted 
 An answer: the readings at which the interval of DtO agrees with both printed numbers.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from _pilot import FIRST_SEED, OutOfTime, Pilot, options, summary, values_of
 
@@ -52,7 +52,7 @@ def readings(task: Task) -> tuple[Reading, ...]:
     )
 
 
-def found_of(values: list[dict]) -> dict[str, object]:
+def found_of(values: list[dict]) -> dict[str, Any]:
     """Both scores of the members whose latents are both active."""
     both = [entry for entry in values if entry["active_units"] == 2]
     return {"two_active": len(both)} | {

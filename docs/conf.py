@@ -33,7 +33,7 @@ exclude_patterns = ["**.ipynb_checkpoints"]
 html_theme = "pydata_sphinx_theme"
 html_title = "axiswise"
 html_theme_options = {
-    "show_toc_level": 1,
+    "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],

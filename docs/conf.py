@@ -9,6 +9,7 @@ from axiswise import __version__
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # for the extension beside this file, and below for the notebooks
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small models gain nothing from more, and two processes share the cores
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # pages call `axiswise`
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
 
 project = "axiswise"
@@ -32,7 +33,7 @@ exclude_patterns = ["**.ipynb_checkpoints"]
 html_theme = "pydata_sphinx_theme"
 html_title = "axiswise"
 html_theme_options = {
-    "show_toc_level": 1,
+    "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],

@@ -531,8 +531,8 @@ CLAIMS: tuple[Claim, ...] = (
             Erratum(
                 "appendix B, the estimate of KL(p ‖ q)",
                 "“≈ Σ_j (log p(z_j) − log(Σ_i q(z_j | x_i)))” over the B draws of the prior and the n encodings",
-                "means of both, as in the released code. With sums α is B times as large, and the value lower by "
-                "log n for each draw, which changes no gradient",
+                "means of both, as in the released code. With sums the same α weighs B times as much, and the "
+                "value is lower by log n for each draw, which changes no gradient",
                 "certain",
                 "two draws, two encodings: the printed value is 2 (0.283 − log 2)",
                 "tests/papers/mathieu2019/test_measures.py::test_the_printed_sum_of_the_divergence",

@@ -11,7 +11,9 @@ from axiswise.shapes import Float
 
 @checked
 def loss(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
-    """The loss that was minimised, in nats.
+    """The loss that was minimised, in nats: the mean of the last tenth of the history, of batches of the training set.
+
+    It does not depend on the dataset that is evaluated; for that see :func:`axiswise.geometry.elbo`.
 
     Example:
         >>> import numpy as np
@@ -23,7 +25,7 @@ def loss(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
 
 @checked
 def reconstruction(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
-    """Its reconstruction term, −E log p(x | z).
+    """Its reconstruction term, −E log p(x | z), as `loss` takes it from the history.
 
     Example:
         >>> import numpy as np
@@ -35,7 +37,7 @@ def reconstruction(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
 
 @checked
 def kl(history: Mapping[str, ndarray]) -> Float[ndarray, "..."]:
-    """Its divergence KL(q(z | x) ‖ p(z)), before weighting.
+    """Its divergence KL(q(z | x) ‖ p(z)), before weighting, as `loss` takes it from the history.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Geometry of models: decoders' Jacobians what they mean for the latents, and where encodings are."""
+"""Geometry of models: decoders' Jacobians, what they mean for the latents, and where encodings are."""
 
 from axiswise.geometry.activity import ACTIVE_BELOW, active_latents
 from axiswise.geometry.aggregate_mmd import aggregate_mmd

@@ -233,7 +233,7 @@ def residual_share(
         codes: Posterior means.
         x: The observations they encode.
         likelihood: Gaussian, LearnedGaussian or Bernoulli.
-        points: How many of the points to use, from the first: second derivatives are dear.
+        points: How many of the points to use, from the first: second derivatives are costly.
 
     Example:
         >>> residual_share(lambda z: z**2, torch.tensor([[3.0]]), torch.tensor([[10.0]]), Gaussian()).score

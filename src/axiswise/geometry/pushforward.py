@@ -204,7 +204,7 @@ def cross_dependence(
         codes: The points, any leading axes (members).
         variance: Posterior variances at the same samples; all latents count as active if None.
         active_below: A latent is active if the mean of its posterior variance is below this; pairs are of those.
-        points: How many of the points to use, from the first: second derivatives are dear.
+        points: How many of the points to use, from the first: second derivatives are costly.
 
     Example:
         >>> plane = lambda z: z[..., :1].exp() * torch.stack([z[..., 1].cos(), z[..., 1].sin()], -1)

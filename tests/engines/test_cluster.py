@@ -135,7 +135,7 @@ def test_a_cluster_gives_the_bits_of_the_local_engine_and_one_bad_cohort_stops_n
     assert [len(task.members) for task in cluster.started] == [2, 4]  # the bad cohort, and all of its run measured
     assert len(rows(remote)) == 4 + 2 + 2
     assert not list(remote.rglob("plan.json"))
-    assert list((tmp_path / "node").glob("*-*")) == []
+    assert [path.name for path in (tmp_path / "node").iterdir()] == [".data"]
 
 
 @pytest.mark.usefixtures("as_installed")
@@ -240,6 +240,31 @@ def test_a_node_without_room_for_temporary_files_says_so(studies, tmp_path, on_c
     (tmp_path / "file").touch()
     monkeypatch.setattr(_node, "HOME", tmp_path / "file" / "node")
     with pytest.raises(StudyIncomplete, match=r"brief/2.0: On node here: NotADirectoryError: .*file/node"):
+        on_cluster(studies.brief, tmp_path / "out")
+
+
+def test_the_folder_of_a_task_stays_while_its_process_lives_wherever_that_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(_node, "HOME", tmp_path)
+    monkeypatch.setattr(os, "getpid", lambda: 2**30)  # a number that this system has not, as of another container
+    (tmp_path / "tmpkilled").mkdir()
+    (tmp_path / "tmpkilled.lock").touch()
+    with _node._temporary_folder() as first, _node._temporary_folder() as second:
+        assert first.is_dir()
+        assert sorted(path for path in tmp_path.iterdir() if path.is_dir()) == sorted([first, second])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("task", "reason"), [("train", "2 of 2 members were trained and did not"), ("measure", "Not")])
+def test_what_was_made_and_did_not_arrive_is_missed(studies, tmp_path, on_cluster, monkeypatch, task, reason):
+    do = _node._do
+
+    def losing(job, part, dataset, folder):
+        do(job, part, dataset, folder)
+        if part.run == 0 and (part.cohort is None) == (task == "measure"):
+            shutil.rmtree(folder)
+
+    monkeypatch.setattr(_node, "_do", losing)
+    with pytest.raises(StudyIncomplete, match=rf"1 of 2 runs failed; .*\n  brief/1.5: On node here: {reason}"):
         on_cluster(studies.brief, tmp_path / "out")
 
 

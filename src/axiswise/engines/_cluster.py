@@ -28,7 +28,7 @@ from axiswise.data.arrays import is_of_arrays
 from axiswise.engines._local import LOOK_SECONDS, POLL_SECONDS, FolderProgress, Stop
 from axiswise.engines._node import INSTALL, STORED, Files, Job, Report, Task, code_of_run, packed, work
 from axiswise.errors import AxiswiseError, DataUnavailable
-from axiswise.population import Failure, Precision, Progress
+from axiswise.population import Failure, Member, Precision, Progress
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_folder import layout_of
 from axiswise.population._folder import RunFolder
@@ -275,6 +275,10 @@ class OpenRun:
     left: int
     failures: list[Failure] = field(default_factory=list)
 
+    def stored(self) -> list[Member]:
+        """The members that are stored."""
+        return [member for member, key in zip(self.run.members, self.members, strict=True) if self.folder.holds(key)]
+
 
 @dataclass
 class Running:
@@ -347,7 +351,7 @@ def run_on_cluster(
         return nodes.without(avoided).slots(folder.device) > 0
 
     def measure(own: OpenRun) -> None:
-        stored = [member for member, key in zip(own.run.members, own.members, strict=True) if own.folder.holds(key)]
+        stored = own.stored()
         if stored and not (own.measured and complete(replace(own.run, members=stored), own.folder.path)):
             waiting.appendleft((own, None))
         else:
@@ -422,6 +426,9 @@ def run_on_cluster(
                     end(task, named)
             else:
                 retry(task, errors, TRIES, named)
+        elif lost := _lost(task):
+            failed_on[task.key].add(report.node)
+            retry(task, errors, TRIES, [lost._replace(reason=f"On node {report.node}: {lost.reason}")])
         else:
             end(task)
 
@@ -558,6 +565,20 @@ def _store(folder: RunFolder, files: Files, totals: Counter[str]) -> None:
             if path.exists():
                 continue
         write_bytes(path, whole)
+
+
+def _lost(task: Running) -> Failure | None:
+    """What is wrong if a task has ended well, and not all that it made has come."""
+    own, cohort = task.own, task.cohort
+    if cohort:
+        missing = [member.address for member in cohort.members if not own.folder.holds(member.address)]
+        what = f"{len(missing)} of {len(cohort.members)} members were trained and did not arrive."
+    else:
+        stored = own.stored()
+        missing = [] if complete(replace(own.run, members=stored), own.folder.path) else stored
+        missing, what = [member.address for member in missing], "Not all rows of the measures arrived."
+    reason = f"{what} Does anything remove files from the folder for temporary files there?"
+    return Failure(reason, tuple(missing), "") if missing else None
 
 
 def _await(path: Path) -> None:

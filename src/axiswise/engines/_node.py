@@ -27,7 +27,7 @@ from axiswise.evaluation import evaluate
 from axiswise.population import Failure, Member, Precision, train
 from axiswise.population._device import find_device
 from axiswise.population._folder import RunFolder
-from axiswise.records import versions, write_bytes
+from axiswise.records import is_locked, locked, versions, write_bytes
 from axiswise.records._files import Json, read_about
 from axiswise.records._fingerprint import differences, fingerprint
 from axiswise.records._layout import COHORT, RECORDS_FILE, RUN_FILE, arrays_file, cohort_file, matching, member_file
@@ -39,6 +39,7 @@ from axiswise.studies.study import with_seeds_from
 SEND_SECONDS = 5.0  # between two looks for new files
 SENDING_SHARE = 0.05  # of the time, at most, is spent on sending states
 HOME = Path(tempfile.gettempdir()) / f"axiswise-node-{getattr(os, 'getuid', int)()}-{socket.gethostname()}"
+LOCKED = ".lock"  # beside a task's folder there, while its process lives
 INSTALL = f"If that node has no axiswise, or another than the driver's ({versions()['axiswise']}), install that there."
 FASTEST, STORED = 1, 0  # levels of compression: weights gain little by more; the driver has no time for any
 
@@ -255,13 +256,23 @@ def _dataset(*run: Any) -> FactorDataset:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """A folder for one task. Those of processes that were killed are removed, too."""
+    """A folder for one task. Those of processes that were killed are removed, too: nobody locks them any more.
+
+    Processes of other containers that share the disk cannot be seen, but their locks can.
+    """
     HOME.mkdir(parents=True, exist_ok=True)
-    for left in HOME.glob("*-*"):
-        if not Path(f"/proc/{left.name.partition('-')[0]}").exists() and Path("/proc/self").exists():
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-", dir=HOME, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    for left in HOME.glob(f"*{LOCKED}"):
+        with suppress(FileNotFoundError):  # another process removes it, too
+            if not is_locked(left):
+                shutil.rmtree(left.with_suffix(""), ignore_errors=True)
+                left.unlink()
+    with tempfile.TemporaryDirectory(dir=HOME, ignore_cleanup_errors=True) as folder:
+        lock = Path(f"{folder}{LOCKED}")
+        try:
+            with locked(lock, ""):
+                yield Path(folder)
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def _results(folder: Path) -> list[Path]:

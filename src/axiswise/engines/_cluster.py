@@ -7,6 +7,7 @@ last state that the driver has. Where a disk is shared, tasks may write files th
 """
 
 import json
+import logging
 import re
 import socket
 import sys
@@ -134,6 +135,7 @@ def connected(address: str | None, cores: int) -> Iterator["Cluster"]:
     if address not in (None, "auto"):
         _check_listening(address)
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    logging.getLogger("ray").setLevel(logging.ERROR)  # before it is started, it warns as it likes
     started = {"address": "local", "num_cpus": cores, "include_dashboard": False} if address is None else {}
     try:
         ray.init(**({"address": address} | started), **quiet)

@@ -23,7 +23,7 @@ from axiswise.engines._cluster import Cluster, Node, Nodes, run_on_cluster
 from axiswise.engines._local import Stop
 from axiswise.engines._node import Job, Report
 from axiswise.population._cohort import LARGEST
-from axiswise.records._layout import cohort_file, member_file
+from axiswise.records._layout import RECORDS_FILE, cohort_file, member_file
 from axiswise.studies import Run
 from axiswise.studies._folder import open_study
 
@@ -57,7 +57,8 @@ class StandIn(Cluster):
         """The one report of a task."""
         here, task = Path(), arguments[1]
         names = [member_file(here, address).as_posix() for address in task.members] if task.cohort else []
-        return iter([Report("here", 0, 0, dict.fromkeys(names, self._contents), ended=True)])
+        files = dict.fromkeys(names, self._contents) if names else {RECORDS_FILE: zlib.compress(b"")}
+        return iter([Report("here", 0, 0, files, ended=True)])
 
     def ready(self, streams):
         """The first stream."""

@@ -17,6 +17,7 @@ import torch
 
 from axiswise import data, grid, models, objectives
 from axiswise.errors import DataUnavailable
+from axiswise.evaluation import loss
 from axiswise.studies import Run
 from axiswise.population import loop
 from axiswise.scores import mig
@@ -88,6 +89,33 @@ def broken(codes):
 def ill(scale):
     """A run with a measure that fails, and one without."""
     return [Run("ill/measure", square, members(40), [broken]), Run("good/short", square, members(30), [mig])]
+
+
+def unreadable():
+    raise FileNotFoundError(2, "No such file or directory", "mine.npy")
+
+
+def fileless(scale):
+    """A run whose own dataset reads a file that is not there, and a good one."""
+    return [Run("bad/file", unreadable, members(30), [mig]), Run("good/short", square, members(30), [mig])]
+
+
+def own_rows():
+    return data.arrays(square().x(torch.arange(500)).numpy(), name="mine")
+
+
+def own(scale):
+    """Two runs on the same arrays of the user."""
+    return [Run(f"own/{steps}", own_rows, members(steps), [loss]) for steps in (30, 40)]
+
+
+def seen(codes):
+    return [float(os.environ["CUDA_VISIBLE_DEVICES"])] * len(codes)
+
+
+def seeing(scale):
+    """Two runs that measure which GPU their process is told to see."""
+    return [Run(f"seeing/{steps}", square, members(steps), [seen]) for steps in (30, 40)]
 
 
 def brief(scale):

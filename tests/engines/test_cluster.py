@@ -7,16 +7,26 @@ import builtins
 import errno
 import json
 import os
+import re
 import shutil
+import signal
+import socket
+import sys
+import threading
+import zlib
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from axiswise.data import FactorDataset
 from axiswise.engines import _cluster, _node, _run, run_study
 from axiswise.engines._cluster import Cluster, Node, Nodes, connected
 from axiswise.errors import AxiswiseError, StudyIncomplete
+from axiswise.population import Failure
+from axiswise.records._layout import PLAN_FILE
 
 from .conftest import rows, weights
 
@@ -71,6 +81,13 @@ def on_cluster(monkeypatch, tmp_path):
     """Runs a study as on a cluster, some of whose processes die."""
     monkeypatch.setattr(_node, "HOME", tmp_path / "node")
     monkeypatch.setattr(_node, "SEND_SECONDS", 0.05)
+    working, do = threading.Lock(), _node._do
+
+    def one_at_a_time(*arguments):  # as in a process of a node, which has one task
+        with working:
+            do(*arguments)
+
+    monkeypatch.setattr(_node, "_do", one_at_a_time)
 
     def run(study, out, *dies, **settings):
         cluster = OneProcess(*dies)
@@ -108,12 +125,17 @@ def test_a_cluster_gives_the_bits_of_the_local_engine_and_one_bad_cohort_stops_n
     status = json.loads((remote / "cluster.json").read_text())
     assert (status["received"], status["again"], status["tasks"]) == (6, 0, [])
 
+    stored = (remote / "bad/cohort/records.jsonl").read_bytes()
+    with pytest.raises(StudyIncomplete, match=failed):
+        on_cluster(studies.mixed, remote)
+    assert (remote / "bad/cohort/records.jsonl").read_bytes() == stored  # what has its rows is not measured again
+
     Path(os.environ["MENDED"]).touch()
     cluster = on_cluster(studies.mixed, remote)
     assert [len(task.members) for task in cluster.started] == [2, 4]  # the bad cohort, and all of its run measured
     assert len(rows(remote)) == 4 + 2 + 2
     assert not list(remote.rglob("plan.json"))
-    assert list((tmp_path / "node").glob("*-*")) == []
+    assert [path.name for path in (tmp_path / "node").iterdir()] == [".data"]
 
 
 @pytest.mark.usefixtures("as_installed")
@@ -135,6 +157,133 @@ def test_a_task_whose_processes_always_die_fails_alone(studies, tmp_path, on_clu
     with pytest.raises(StudyIncomplete, match=rf"1 of 2 runs failed; .*\n  brief/1.5: {reason}$"):
         on_cluster(studies.brief, tmp_path / "out", lambda task, attempt, number: task.run == 0 and number == 1)
     assert {run for run, _, _ in rows(tmp_path / "out")} == {"brief/2.0"}
+
+
+def test_a_process_that_dies_while_it_measures_is_not_tried_for_ever(studies, tmp_path, on_cluster, monkeypatch):
+    reports, measured = OneProcess._reports, []
+
+    def dying(self, task, attempt, arguments):
+        if task.cohort is None and task.run == 0:
+            measured.append(attempt)
+            assert len(measured) < 10
+            yield _node.Report("here", 0, files={"arrays/codes.safetensors": zlib.compress(b"part")})
+            raise Lost("out of memory")
+        yield from reports(self, task, attempt, arguments)
+
+    monkeypatch.setattr(OneProcess, "_reports", dying)
+    with pytest.raises(
+        StudyIncomplete, match=r"1 of 2 runs failed; .*\n  brief/1.5: A process on node here ended \(out of"
+    ):
+        on_cluster(studies.brief, tmp_path / "out")
+    assert measured == [0, 1, 2, 3, 4]
+
+
+def test_a_file_of_the_user_that_is_not_there_fails_its_run_alone(studies, tmp_path, on_cluster):
+    with pytest.raises(StudyIncomplete, match=r"1 of 2 runs failed; .*\n  bad/file: FileNotFoundError: .*'mine.npy'$"):
+        on_cluster(studies.fileless, tmp_path / "out")
+    assert {run for run, _, _ in rows(tmp_path / "out")} == {"good/short"}
+
+
+def test_tasks_report_in_turns(studies, tmp_path, on_cluster, monkeypatch):
+    served, report = [], OneProcess.report
+
+    def noted(self, stream):
+        served.append(self.streams.index(stream))
+        return report(self, stream)
+
+    monkeypatch.setattr(OneProcess, "report", noted)
+    on_cluster(studies.brief, tmp_path / "out")  # where the first of the streams is always ready
+    assert served[:4] == [0, 1, 0, 1]
+
+
+def test_a_task_begins_before_the_driver_has_taken_its_first_report(monkeypatch, tmp_path):
+    begun = threading.Event()
+    monkeypatch.setattr(_node, "HOME", tmp_path)
+    monkeypatch.setattr(_node, "_do", lambda *arguments: begun.set())
+    job = _node.Job(("", ""), "default", 0, "cpu", 1, False, (), {})
+    reports = _node.work("here", job, _node.Task(0, (), None, None, {}, None), None)
+    assert not next(reports).ended
+    assert begun.wait(10.0)
+    assert next(reports).ended
+
+
+def test_arrays_of_the_user_are_shared_once_by_the_runs_that_are_open(studies, tmp_path, on_cluster, monkeypatch):
+    shared = []
+    monkeypatch.setattr(OneProcess, "share", lambda self, value: shared.append(value) or value)
+    on_cluster(studies.own, tmp_path / "out")
+    assert len([value for value in shared if isinstance(value, FactorDataset)]) == 1
+    assert len(rows(tmp_path / "out")) == 4
+
+
+def test_nodes_that_lack_something_leave_the_work_to_the_one_that_has_it(studies, tmp_path, on_cluster, monkeypatch):
+    lines, start = [], OneProcess.start
+
+    def placed(self, threads, device, avoided, *arguments):
+        self.place = min(set(self.names) - avoided)
+        return start(self, threads, device, avoided, *arguments)
+
+    def reports(self, task, attempt, arguments):
+        unfit = lacking.get(self.place)
+        return (report for report in unfit) if unfit else _node.work(self.place, *arguments)
+
+    failure = Failure("no such data.", (), "")
+    lacking = {name: [_node.Report(name, 0, ended=True, failures=(failure,), unfit=True)] for name in ("a", "b")}
+    monkeypatch.setattr(OneProcess, "names", ("a", "b", "c"))
+    monkeypatch.setattr(OneProcess, "start", placed)
+    monkeypatch.setattr(OneProcess, "_reports", reports)
+    on_cluster(studies.brief, tmp_path / "out", log=lines.append)
+    assert "brief/1.5: On node b: no such data. It is tried again." in lines
+    assert len(rows(tmp_path / "out")) == 4
+
+
+def test_a_node_without_room_for_temporary_files_says_so(studies, tmp_path, on_cluster, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(_node, "HOME", tmp_path / "file" / "node")
+    with pytest.raises(StudyIncomplete, match=r"brief/2.0: On node here: NotADirectoryError: .*file/node"):
+        on_cluster(studies.brief, tmp_path / "out")
+
+
+def test_the_folder_of_a_task_stays_while_its_process_lives_wherever_that_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(_node, "HOME", tmp_path)
+    monkeypatch.setattr(os, "getpid", lambda: 2**30)  # a number that this system has not, as of another container
+    (tmp_path / "tmpkilled").mkdir()
+    (tmp_path / "tmpkilled.lock").touch()
+    with _node._temporary_folder() as first, _node._temporary_folder() as second:
+        assert first.is_dir()
+        assert sorted(path for path in tmp_path.iterdir() if path.is_dir()) == sorted([first, second])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("task", "reason"), [("train", "2 of 2 members were trained and did not"), ("measure", "Not")])
+def test_what_was_made_and_did_not_arrive_is_missed(studies, tmp_path, on_cluster, monkeypatch, task, reason):
+    do = _node._do
+
+    def losing(job, part, dataset, folder):
+        do(job, part, dataset, folder)
+        if part.run == 0 and (part.cohort is None) == (task == "measure"):
+            shutil.rmtree(folder)
+
+    monkeypatch.setattr(_node, "_do", losing)
+    with pytest.raises(StudyIncomplete, match=rf"1 of 2 runs failed; .*\n  brief/1.5: On node here: {reason}"):
+        on_cluster(studies.brief, tmp_path / "out")
+
+
+def test_machines_that_share_a_disk_for_temporary_files_have_a_folder_each():
+    assert _node.HOME.name.endswith(f"-{socket.gethostname()}")
+
+
+def test_a_signal_while_runs_are_opened_opens_no_more(studies, tmp_path, on_cluster, monkeypatch):
+    opened, open_ = [], _cluster._open
+
+    def interrupted(*arguments):
+        opened.append(arguments[2])
+        signal.raise_signal(signal.SIGTERM)
+        return open_(*arguments)
+
+    monkeypatch.setattr(_cluster, "_open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        on_cluster(studies.brief, tmp_path / "out")
+    assert opened == [0]
 
 
 def test_a_full_disk_ends_the_study_in_one_line_and_it_goes_on_when_there_is_room(
@@ -252,8 +401,8 @@ def test_what_failed_on_a_node_is_tried_again_on_another(studies, tmp_path, on_c
     monkeypatch.setattr(_node, "_dataset", first_without)
     monkeypatch.setattr(OneProcess, "names", ("here", "there"))
     cluster = on_cluster(studies.brief, tmp_path / "out", log=lines.append)
-    assert cluster.avoided[:2] == [None, None]
-    assert sorted(cluster.avoided, key=str) == [*[None] * 4, "here"]  # two trainings, two measurements, one again
+    assert cluster.avoided[:2] == [set(), set()]
+    assert sorted(cluster.avoided, key=len) == [*[set()] * 4, {"here"}]  # two trainings, two measurements, one again
     assert "brief/1.5: On node here: no such file anywhere It is tried again." in lines
     assert len(rows(tmp_path / "out")) == 4
 
@@ -270,6 +419,7 @@ def test_what_waits_for_another_node_returns_to_the_first_when_the_others_are_go
     def begin(self, threads, device, avoided, *arguments):
         stream = start(self, threads, device, avoided, *arguments)
         if avoided:
+            assert avoided == {"here"}
             monkeypatch.setattr(OneProcess, "names", ("here",))
             avoiding.append(stream)
         return stream
@@ -293,6 +443,45 @@ def test_what_waits_for_another_node_returns_to_the_first_when_the_others_are_go
     monkeypatch.setattr(OneProcess, "names", ("here", "there"))
     on_cluster(studies.brief, tmp_path / "out")
     assert len(cancelled) == 1
+    assert len(rows(tmp_path / "out")) == 4
+
+
+def test_what_waits_for_a_larger_node_starts_on_a_smaller_one_once_the_larger_is_gone(
+    studies, tmp_path, on_cluster, monkeypatch
+):
+    open_, start, cores, asked, stuck, cancelled = _cluster._open, OneProcess.start, [4], [], [], []
+
+    def of_four_threads(*arguments):
+        own, cohorts = open_(*arguments)
+        return own, [replace(cohort, threads=4) for cohort in cohorts]
+
+    def begin(self, threads, *arguments):
+        stream = start(self, threads, *arguments)
+        asked.append(threads)
+        if threads > 1:
+            stuck.append(stream)
+            cores[:] = [1]
+        return stream
+
+    def report(self, stream):
+        if stream in cancelled:
+            raise Lost("This task was cancelled.")
+        return next(stream)
+
+    monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(_cluster, "_open", of_four_threads)
+    methods = {
+        "nodes": lambda self: Nodes((Node("here", cores[0], 0),)),
+        "start": begin,
+        "ready": lambda self, streams: [own for own in streams if own not in stuck or own in cancelled][:1],
+        "cancel": lambda self, stream: cancelled.append(stream),
+        "report": report,
+    }
+    for name, method in methods.items():
+        monkeypatch.setattr(OneProcess, name, method, raising=False)
+    on_cluster(studies.brief, tmp_path / "out")
+    assert (asked[0], set(asked)) == (4, {1, 4})
+    assert len(cancelled) == asked.count(4)
     assert len(rows(tmp_path / "out")) == 4
 
 
@@ -322,7 +511,7 @@ def test_a_cluster_without_the_device_is_told_while_tasks_wait(studies, tmp_path
             {"study": ("no_such_module", "study")},
             r"Study no_such_module:study cannot be imported here: .*PYTHONPATH",
         ),
-        ({"device": "abacus"}, r"`device` must name a device of this machine"),
+        ({"device": "abacus"}, r"This node cannot compute on abacus. Mend its driver, or leave the node out."),
     ],
 )
 def test_what_a_node_lacks_is_one_line(studies, tmp_path, on_cluster, monkeypatch, change, reason):
@@ -375,6 +564,63 @@ def test_what_does_not_go_together_is_refused(settings, reason, tmp_path):
         run_study(lambda scale: [], "smoke", tmp_path / "out", **settings)
 
 
+def test_a_study_of_the_script_that_was_started_is_refused(tmp_path, monkeypatch):
+    def study(scale):
+        return []
+
+    study.__module__, study.__qualname__ = "__main__", "study"
+    monkeypatch.setattr(sys.modules["__main__"], "study", study, raising=False)
+    with pytest.raises(
+        AxiswiseError, match=r"'study' is in the script that was started, which has none. Put it into a"
+    ):
+        run_study(study, "smoke", tmp_path / "out", engine="ray")
+
+
+class Unready(Exception):
+    """Ray's errors have a text with the process and the address."""
+
+
+class StubRay:
+    """What `Cluster` asks of Ray, where nothing works."""
+
+    class exceptions:  # noqa: N801 (Ray's name)
+        RayError, RayTaskError = Exception, Unready
+
+    def put(self, value):
+        raise Exception("The local disk is full.")
+
+    def get(self, reference):
+        raise Unready("ray::_work_on_node() (pid=7, ip=10.0.0.2)\n  File ...\nModuleNotFoundError: No module named 'x'")
+
+    def nodes(self):
+        return [
+            {
+                "NodeManagerHostname": name,
+                "NodeManagerAddress": host,
+                "NodeID": name * 8,
+                "Alive": True,
+                "Resources": {},
+            }
+            for name, host in (("a", "10.0.0.1"), ("b", "10.0.0.2"))
+        ]
+
+
+def test_a_task_that_could_not_begin_names_its_node():
+    cluster = Cluster(StubRay())
+    cluster.nodes()
+    report = cluster.report(iter([None]))
+    assert (report.node, report.process, report.ended, report.unfit) == ("b/bbbbbb", 7, True, True)
+    reason = r"^ModuleNotFoundError: No module named 'x'. If that node has no axiswise, or another than the driver's \("
+    assert re.match(reason, report.failures[0].reason)
+
+
+def test_no_room_for_what_tasks_need_is_one_line():
+    with pytest.raises(
+        AxiswiseError, match=r"Ray has no room for the files of a task \(The local disk is full\). Make"
+    ):
+        Cluster(StubRay()).share(b"files")
+
+
 def test_tasks_have_the_cores_of_the_plan_or_a_gpu():
     asked = []
 
@@ -393,7 +639,7 @@ def test_tasks_have_the_cores_of_the_plan_or_a_gpu():
             return self
 
         def nodes(self):
-            about = {"NodeManagerHostname": "big", "Alive": True}
+            about = {"NodeManagerHostname": "big", "NodeManagerAddress": "10.0.0.1", "Alive": True}
             return [
                 {**about, "NodeID": "0123456789", "Resources": {"CPU": 16.0, "GPU": 8.0}},
                 {**about, "NodeID": "1123456789", "Resources": {"CPU": 4.0}},
@@ -408,14 +654,23 @@ def test_tasks_have_the_cores_of_the_plan_or_a_gpu():
     assert nodes.nodes[0] == ("big/012345", 16, 8)
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert (nodes.slots(cpu), nodes.slots(gpu), nodes.threads(cpu), nodes.threads(gpu)) == (20, 8, 4, 2)
-    cluster.start(3, cpu, None)
-    cluster.start(3, gpu, "gone/012345")
-    cluster.start(3, gpu, "big/112345")
+    cluster.start(3, cpu, frozenset())
+    cluster.start(3, gpu, {"gone/012345"})
+    cluster.start(3, gpu, {"big/112345", "big/012345", "gone/012345"})
+    on_gpu = {"num_cpus": 1, "num_gpus": 1, "max_retries": 0}
     assert asked == [
         {"num_cpus": 3, "max_retries": 0},
-        {"num_cpus": 1, "num_gpus": 1, "max_retries": 0},
-        {"num_cpus": 1, "num_gpus": 1, "max_retries": 0, "label_selector": {"ray.io/node-id": "!1123456789"}},
+        on_gpu,
+        {**on_gpu, "label_selector": {"ray.io/node-id": "!in(0123456789,1123456789)"}},
     ]
+
+
+def test_cohorts_that_cross_runs_are_refused(studies, tmp_path, on_cluster):
+    out = tmp_path / "out"
+    run_study(studies.brief, "default", out, workers=1)
+    (out / PLAN_FILE).touch()
+    with pytest.raises(AxiswiseError, match=r"out has cohorts that cross runs, which a cluster does not train. Go"):
+        on_cluster(studies.brief, out)
 
 
 def test_a_task_sees_one_gpu_and_a_named_one_is_refused():

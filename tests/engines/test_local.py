@@ -503,6 +503,16 @@ def test_a_gpu_is_free_again_when_its_worker_has_ended(studies, tmp_path, monkey
     assert set(started[2:]) <= {"0", "1"}
 
 
+def test_a_worker_sees_the_gpu_that_it_was_given(studies, tmp_path, monkeypatch):
+    def two(environment, device, count):
+        return [{**environment, "CUDA_VISIBLE_DEVICES": name} for name in ("5", "7")]
+
+    monkeypatch.setattr(local, "places", two)
+    run_study(studies.seeing, "default", tmp_path / "out", workers=2)
+    found = {run: value for (run, _, _), (value, _, _) in rows(tmp_path / "out").items()}
+    assert found == {"seeing/30": 5.0, "seeing/40": 7.0}
+
+
 def test_what_workers_cannot_import_is_refused_and_otherwise_run_here(studies, tmp_path):
     def study(scale):
         return studies.mixed(scale)[1:2]

@@ -17,6 +17,7 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.evaluation import each, kl, loss, reconstruction
 from axiswise.evaluation._quantities import QUANTITIES
 from axiswise.population import Member, Population
+from axiswise.population._device import hardware
 from axiswise.records import Record, read_arrays, read_records
 from axiswise.shapes import Float
 
@@ -34,6 +35,14 @@ def population():
         optimizer=optimizers.Adam(lr=0.02),
     )
     return train(members, SQUARE)
+
+
+def test_records_say_which_processor_trained_a_member(population):
+    (own,) = {trained.about["hardware"] for trained in population.trained}
+    assert own == hardware(torch.device("cpu"))
+    moved = [replace(trained, about={**trained.about, "hardware": "abacus"}) for trained in population.trained]
+    records = evaluate(Population(moved, None), SQUARE, [loss], points=100)
+    assert {record.hardware for record in records} == {"abacus"}
 
 
 def test_every_available_quantity_is_what_its_name_says(population):

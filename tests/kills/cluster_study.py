@@ -66,6 +66,12 @@ def scattered(scale):
     return [Run("scarce", scarce, run.members, run.measures)]
 
 
+def gpu_seen(scale):
+    """Says which GPUs the process of a node is told to see, while another does the same."""
+    time.sleep(5.0)
+    raise RuntimeError(f"this process sees GPU {os.environ['CUDA_VISIBLE_DEVICES']}")
+
+
 def unavailable(scale):
     """A run that nodes cannot train."""
     members = aw.grid(model=aw.models.linear(3, 2), objective=aw.objectives.BetaVAE(), steps=20, seed=range(2))

@@ -246,6 +246,53 @@ def test_a_node_that_cannot_have_the_data_leaves_the_work_to_the_other(tmp_path,
     assert unequal(results(local), results(remote)) == []
 
 
+def test_tasks_see_one_gpu_each():
+    """Ray is told of two GPUs that may not be there; the tasks say which one they see, and fail."""
+    program = """
+import ray, torch
+from axiswise.engines._cluster import Cluster
+from axiswise.engines._node import Job, Task
+from axiswise.records import versions
+ray.init(address="local", num_cpus=2, num_gpus=2, include_dashboard=False, log_to_driver=False)
+cluster = Cluster(ray)
+print(cluster.nodes())
+job = Job(("cluster_study", "gpu_seen"), "smoke", 0, "cuda", 1, False, (), versions())
+task = Task(0, (), None, None, {}, None)
+streams = [cluster.start(1, torch.device("cuda"), frozenset(), job, task, None) for _ in range(2)]
+for stream in streams:
+    while not (report := cluster.report(stream)).ended:
+        pass
+    print(report.failures[0].reason)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(CUDA_VISIBLE_DEVICES="5,7"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    one, *seen = done.stdout.splitlines()
+    assert one == "1 node, 2 cores, 2 GPUs"
+    assert sorted(seen) == [f"RuntimeError: this process sees GPU {number}" for number in (5, 7)]
+
+
+def test_nodes_without_axiswise_leave_the_work_to_the_others(tmp_path, monkeypatch):
+    (tmp_path / "axiswise").mkdir()
+    (tmp_path / "axiswise" / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'axiswise'\")")
+    out = tmp_path / "out"
+    with two_nodes(tmp_path) as (cluster, node):
+        (second,) = cluster.worker_nodes
+        cluster.remove_node(second)
+        with monkeypatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+            node(node_ip_address="127.0.0.1")  # so that the message's address tells the two apart
+        code, output = run("quickstart", out, "--scale", "smoke", "--engine", "ray", "--address", cluster.address)
+    assert code == 0, output
+    assert "ModuleNotFoundError: No module named 'axiswise'. If that node has no axiswise, or another than" in output
+
+
 def test_a_cluster_of_another_version_is_refused_in_one_line(cluster, tmp_path):
     program = "import ray, sys; ray.__version__ = '2.0.0'; from axiswise.cli import main; main()"
     arguments = ["run", "quickstart", "--out", str(tmp_path / "out"), "--engine", "ray", "--address", cluster.address]

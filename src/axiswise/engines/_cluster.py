@@ -7,30 +7,34 @@ last state that the driver has. Where a disk is shared, tasks may write files th
 """
 
 import json
+import logging
+import re
 import socket
 import sys
 import time
 import zlib
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import torch
 
 from axiswise.data.arrays import is_of_arrays
 from axiswise.engines._local import LOOK_SECONDS, POLL_SECONDS, FolderProgress, Stop
-from axiswise.engines._node import STORED, Files, Job, Report, Task, code_of_run, packed, work
+from axiswise.engines._node import INSTALL, STORED, Files, Job, Report, Task, code_of_run, packed, work
 from axiswise.errors import AxiswiseError, DataUnavailable
-from axiswise.population import Failure, Precision, Progress
+from axiswise.population import Failure, Member, Precision, Progress
 from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_folder import layout_of
 from axiswise.population._folder import RunFolder
 from axiswise.population._preparation import fast_precision, opened
-from axiswise.records import locked, write_bytes, write_json
+from axiswise.records import address, locked, write_bytes, write_json
 from axiswise.records._files import DIGEST, append_rows
 from axiswise.records._layout import (
     CLUSTER,
@@ -100,9 +104,13 @@ class Nodes(NamedTuple):
         ]
         return max(1, min(shares, default=1))
 
-    def without(self, name: str | None) -> "Nodes":
+    def without(self, names: AbstractSet[str]) -> "Nodes":
         """The other nodes."""
-        return Nodes(tuple(node for node in self.nodes if node.node != name))
+        return Nodes(tuple(node for node in self.nodes if node.node not in names))
+
+    def hold(self, threads: int, device: torch.device) -> bool:
+        """Whether a task can start on one of them, once that has nothing else to do."""
+        return any(node.cores >= threads if device.type == "cpu" else node.gpus for node in self.nodes)
 
     def __str__(self) -> str:
         cores, gpus = sum(node.cores for node in self.nodes), sum(node.gpus for node in self.nodes)
@@ -127,6 +135,7 @@ def connected(address: str | None, cores: int) -> Iterator["Cluster"]:
     if address not in (None, "auto"):
         _check_listening(address)
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    logging.getLogger("ray").setLevel(logging.ERROR)  # before it is started, it warns as it likes
     started = {"address": "local", "num_cpus": cores, "include_dashboard": False} if address is None else {}
     try:
         ray.init(**({"address": address} | started), **quiet)
@@ -165,8 +174,18 @@ class Cluster:
     """
 
     def __init__(self, ray: Any) -> None:
-        self._ray, self.share, self.lost = ray, ray.put, (ray.exceptions.RayError, StopIteration)
-        self._identities: dict[str, str] = {}
+        self._ray, self.lost = ray, (ray.exceptions.RayError, StopIteration)
+        self._known: dict[str, tuple[str, str]] = {}  # identity and address of each node, by its name
+
+    def share(self, value: Any) -> Any:
+        """Keeps what tasks need, in the memory that Ray has for that, or on its disk; each node fetches it once."""
+        try:
+            return self._ray.put(value)
+        except self._ray.exceptions.RayError as error:
+            raise AxiswiseError(
+                f"Ray has no room for the files of a task ({_why(error)}). Make room where Ray's files are, start it "
+                "with a larger `--object-store-memory`, and then the same command again."
+            ) from error
 
     def answers(self) -> bool:
         """Whether the head of the cluster answers. Without it nothing can be asked or started."""
@@ -181,20 +200,21 @@ class Cluster:
         """The nodes that are alive now."""
         alive = [node for node in self._ray.nodes() if node["Alive"]]
         found = [(_name_of_node(node["NodeManagerHostname"], node["NodeID"]), node["Resources"]) for node in alive]
-        self._identities = {name: node["NodeID"] for (name, _), node in zip(found, alive, strict=True)}
+        places = [(node["NodeID"], node["NodeManagerAddress"]) for node in alive]
+        self._known = {name: place for (name, _), place in zip(found, places, strict=True)}
         return Nodes(tuple(Node(name, int(has.get("CPU", 0)), int(has.get("GPU", 0))) for name, has in found))
 
-    def start(self, threads: int, device: torch.device, avoided: str | None, *arguments: Any) -> Any:
+    def start(self, threads: int, device: torch.device, avoided: AbstractSet[str], *arguments: Any) -> Any:
         """Starts a task, not on a node that is to be avoided, and returns the stream of its reports."""
-        identity = self._identities.get(avoided or "")
-        place = {"label_selector": {"ray.io/node-id": f"!{identity}"}} if identity else {}
+        known = ",".join(sorted(self._known[name][0] for name in avoided & self._known.keys()))
+        place = {"label_selector": {"ray.io/node-id": f"!in({known})"}} if known else {}
         resources = {"num_cpus": threads} if device.type == "cpu" else {"num_cpus": 1, "num_gpus": 1}
         flow = {"num_returns": "streaming", "_generator_backpressure_num_objects": 1}  # one parcel is on its way
         return self._ray.remote(_work_on_node).options(max_retries=0, **resources, **flow, **place).remote(*arguments)
 
     def cancel(self, stream: Any) -> None:
-        """Ends a task that has not begun. Its stream then raises one of `lost`."""
-        self._ray.cancel(stream)
+        """Ends a task, with its process if it has just begun. Its stream then raises one of `lost`."""
+        self._ray.cancel(stream, force=True)
 
     def ready(self, streams: Sequence[Any]) -> list[Any]:
         """The streams that have a report, or have ended; waits a moment for the first."""
@@ -202,7 +222,18 @@ class Cluster:
 
     def report(self, stream: Any) -> Report:
         """The next report of a stream. It raises one of `lost` if the process is dead, or its node."""
-        return self._ray.get(next(stream))
+        try:
+            return self._ray.get(next(stream))
+        except self._ray.exceptions.RayTaskError as error:
+            return self._unreported(error)
+
+    def _unreported(self, error: Exception) -> Report:
+        """What Ray says of a task that did not begin, mostly for want of axiswise: in text, where it was, too."""
+        text = str(error).strip()
+        process, host = (re.findall(r"\(pid=(\d+), ip=([^)]+)\)", text) or [("0", "unknown")])[0]
+        here = [name for name, (_, address) in self._known.items() if address == host]
+        failure = Failure(f"{text.splitlines()[-1]}. {INSTALL}", (), text)
+        return Report(here[0] if len(here) == 1 else host, int(process), 0, None, True, (failure,), True)
 
 
 def _work_on_node(*arguments: Any) -> Iterator[Report]:
@@ -246,6 +277,10 @@ class OpenRun:
     left: int
     failures: list[Failure] = field(default_factory=list)
 
+    def stored(self) -> list[Member]:
+        """The members that are stored."""
+        return [member for member, key in zip(self.run.members, self.members, strict=True) if self.folder.holds(key)]
+
 
 @dataclass
 class Running:
@@ -254,7 +289,9 @@ class Running:
     Arguments:
         own: Its run.
         cohort: What it trains; None measures the run.
-        avoided: A node where it failed; it waits for another.
+        avoided: Nodes where it failed, or cannot run; it waits for another.
+        threads: What it computes with, and has cores for.
+        cancelled: Whether it was ended before it began, to be started otherwise.
         began: When it began, or sent its first state, by the clock of `time.monotonic`.
         report: What it sent last.
         first: Steps that its first state had taken.
@@ -262,7 +299,9 @@ class Running:
 
     own: OpenRun
     cohort: Cohort | None
-    avoided: str | None = None
+    avoided: AbstractSet[str] = frozenset()
+    threads: int = 1
+    cancelled: bool = False
     began: float = field(default_factory=time.monotonic)
     report: Report | None = None
     first: int | None = None
@@ -289,26 +328,33 @@ def run_on_cluster(
     """
     unopened, waiting, team = deque(numbers), deque[tuple[OpenRun, Cohort | None]](), dict[Any, Running]()
     errors, deaths, totals = Counter[tuple[int, str]](), Counter[tuple[int, str]](), Counter[str]()
-    failed_on = dict[tuple[int, str], str]()
+    failed_on, unfit = defaultdict[tuple[int, str], set[str]](set), defaultdict[int, set[str]](set)
+    sharing = WeakValueDictionary[str, OpenRun]()
     nodes, looked, heard = cluster.nodes(), 0.0, time.monotonic()
     stack = ExitStack()
 
     def fill() -> None:
-        while len(team) < max(1, nodes.slots(folder.device)) + QUEUED and (waiting or unopened):
+        most = max(1, nodes.slots(folder.device)) + QUEUED
+        while len(team) < most and (waiting or unopened) and not stop.requested:
             if not waiting:
-                own, cohorts = _open(cluster, folder, unopened.popleft(), job, precision, stack, log)
+                own, cohorts = _open(cluster, folder, unopened.popleft(), job, precision, stack, sharing, log)
                 if own is not None:
                     waiting.extend((own, cohort) for cohort in cohorts)
                     if not cohorts:
                         measure(own)
                 continue
             task = Running(*waiting.popleft())
-            where = failed_on.get(task.key)
-            task.avoided = where if nodes.without(where).slots(folder.device) else None
-            team[_start(cluster, task, job, folder.device, nodes)] = task
+            bad = unfit[task.own.number]
+            task.avoided = next((each for each in (bad | failed_on[task.key], bad) if others(each)), frozenset())
+            task.threads = min(task.cohort.threads if task.cohort else job.threads, nodes.threads(folder.device))
+            team[_start(cluster, task, job, folder.device)] = task
+
+    def others(avoided: AbstractSet[str]) -> bool:
+        return nodes.without(avoided).slots(folder.device) > 0
 
     def measure(own: OpenRun) -> None:
-        if any(map(own.folder.holds, own.members)) and not (own.measured and complete(own.run, own.folder.path)):
+        stored = own.stored()
+        if stored and not (own.measured and complete(replace(own.run, members=stored), own.folder.path)):
             waiting.appendleft((own, None))
         else:
             close(own)
@@ -340,8 +386,14 @@ def run_on_cluster(
         if tries[task.key] >= most:
             end(task, failures)
         else:
-            log(f"{task.own.run.name}: {failures[0].reason} It is tried again.")
+            again(task, failures)
+
+    def again(task: Running, failures: Sequence[Failure]) -> None:
+        log(f"{task.own.run.name}: {failures[0].reason} It is tried again.")
+        if task.cohort:
             waiting.appendleft((task.own, task.cohort))
+        else:
+            measure(task.own)  # unless its rows have come
 
     def receive(stream: Any, task: Running) -> None:
         where = f"node {task.report.node}" if task.report else "a node"
@@ -349,23 +401,38 @@ def run_on_cluster(
             task.report = report = cluster.report(stream)
         except cluster.lost as error:
             del team[stream]
+            if task.cancelled:
+                waiting.appendleft((task.own, task.cohort))
+                return
             members = task.cohort.members if task.cohort else ()
             reason = f"A process on {where} ended ({_why(error)})."
             retry(task, deaths, DEATHS, [Failure(reason, tuple(member.address for member in members), "")])
             return
         if report.files:
-            deaths[task.key] = 0
+            if task.cohort:  # measuring begins anew, whatever it has sent
+                deaths[task.key] = 0
             _store(task.own.folder, report.files, totals)
         if task.first is None and report.step:
             task.first, task.began = report.step, time.monotonic()
-        if report.ended:
-            del team[stream]
-            if report.failures:
-                failed_on[task.key] = report.node
-                named = [each._replace(reason=f"On node {report.node}: {each.reason}") for each in report.failures]
-                retry(task, errors, TRIES, named)
+        del team[stream]
+        if not report.ended:
+            team[stream] = task  # behind the others: their next reports come first
+        elif report.failures:
+            failed_on[task.key].add(report.node)
+            named = [each._replace(reason=f"On node {report.node}: {each.reason}") for each in report.failures]
+            if report.unfit and any(node.node == report.node for node in nodes.nodes):
+                unfit[task.own.number].add(report.node)
+                if others(unfit[task.own.number]):
+                    again(task, named)
+                else:
+                    end(task, named)
             else:
-                end(task)
+                retry(task, errors, TRIES, named)
+        elif lost := _lost(task):
+            failed_on[task.key].add(report.node)
+            retry(task, errors, TRIES, [lost._replace(reason=f"On node {report.node}: {lost.reason}")])
+        else:
+            end(task)
 
     def note(nodes: Nodes) -> None:
         log(f"cluster of {nodes}")
@@ -394,9 +461,10 @@ def run_on_cluster(
                     if nodes != before:
                         note(nodes)
                     for stream, task in team.items():
-                        if task.avoided and not task.report and not nodes.without(task.avoided).slots(folder.device):
-                            cluster.cancel(stream)  # for want of another node, it is tried again on that one
-                            task.avoided = None
+                        fitting = nodes.without(task.avoided).hold(task.threads, folder.device)
+                        if not (fitting or task.report or task.cancelled) and others(frozenset()):
+                            cluster.cancel(stream)  # which would wait for nodes that are gone
+                            task.cancelled = True
                     _write_status(folder, nodes, team.values(), len(waiting), totals)
     except OSError as error:
         raise AxiswiseError(
@@ -419,9 +487,13 @@ def _open(
     job: Job,
     precision: Precision | None,
     stack: ExitStack,
+    sharing: MutableMapping[str, OpenRun],
     log: Callable[[str], None],
 ) -> tuple[OpenRun | None, list[Cohort]]:
-    """Plans a run and writes the plan down; None if it was skipped or failed, as its folder says."""
+    """Plans a run and writes the plan down; None if it was skipped or failed, as its folder says.
+
+    Runs that are open at once share what they have of the user's arrays: `sharing` has one of them by its data.
+    """
     run = folder.runs[number]
     place, lock = folder.path / run.name, ExitStack()
     folder.start(number, log)
@@ -436,23 +508,25 @@ def _open(
         cohorts = training.plan(missing)
     except DataUnavailable as reason:
         write_outcome(place, Outcome(skipped=str(reason)))
-    except OSError:
-        raise
     except (Exception, SystemExit) as error:  # of datasets and members, which may be anybody's
         folder.fail(number, Failure.of(error))
     else:
         stack.enter_context(lock)
-        whole = cluster.share(dataset) if is_of_arrays(dataset) else None
+        whole, data_address = None, address(dataset.identity)
+        if is_of_arrays(dataset):
+            same = sharing.get(data_address)
+            whole = same.parcels[0] if same else cluster.share(dataset)
         parcels = (whole, cluster.share(packed(place, [place / RUN_FILE], STORED)))
         members = tuple(member.address for member in run.members)  # making them takes a while
         about = (members, RunFolder(place), lock, code_of_run(run), precision, parcels, not changed, len(cohorts))
-        return OpenRun(number, run, *about), cohorts
+        own = sharing[data_address] = OpenRun(number, run, *about)
+        return own, cohorts
     lock.close()
     folder.finish(number, log)
     return None, []
 
 
-def _start(cluster: Cluster, running: Running, job: Job, device: torch.device, nodes: Nodes) -> Any:
+def _start(cluster: Cluster, running: Running, job: Job, device: torch.device) -> Any:
     """Starts a task with the files that it needs: those of the members that are stored, and of the cohort's state."""
     own, cohort = running.own, running.cohort
     place, members = own.folder.path, [member.address for member in cohort.members] if cohort else own.members
@@ -468,8 +542,7 @@ def _start(cluster: Cluster, running: Running, job: Job, device: torch.device, n
     else:
         parts = [files[start : start + CHUNK] for start in range(0, len(files), CHUNK)]
         parcels = [cluster.share(packed(place, part, STORED)) for part in parts]
-    threads = min(cohort.threads if cohort else job.threads, nodes.threads(device))
-    return cluster.start(threads, device, running.avoided, job, task, *own.parcels, *parcels)
+    return cluster.start(running.threads, device, running.avoided, job, task, *own.parcels, *parcels)
 
 
 def _store(folder: RunFolder, files: Files, totals: Counter[str]) -> None:
@@ -496,6 +569,20 @@ def _store(folder: RunFolder, files: Files, totals: Counter[str]) -> None:
         write_bytes(path, whole)
 
 
+def _lost(task: Running) -> Failure | None:
+    """What is wrong if a task has ended well, and not all that it made has come."""
+    own, cohort = task.own, task.cohort
+    if cohort:
+        missing = [member.address for member in cohort.members if not own.folder.holds(member.address)]
+        what = f"{len(missing)} of {len(cohort.members)} members were trained and did not arrive."
+    else:
+        stored = own.stored()
+        missing = [] if complete(replace(own.run, members=stored), own.folder.path) else stored
+        missing, what = [member.address for member in missing], "Not all rows of the measures arrived."
+    reason = f"{what} Does anything remove files from the folder for temporary files there?"
+    return Failure(reason, tuple(missing), "") if missing else None
+
+
 def _await(path: Path) -> None:
     """Waits until a file that a node has written to the shared disk can be seen here."""
     until = time.monotonic() + DISK_SECONDS
@@ -514,8 +601,10 @@ def _why(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")[:200]
 
 
-def _write_status(folder: StudyFolder, nodes: Nodes, team: Any, waiting: int, totals: Counter[str]) -> None:
-    """Writes ``cluster.json``: what `axiswise status` shows of nodes and tasks."""
+def _write_status(
+    folder: StudyFolder, nodes: Nodes, team: Collection[Running], waiting: int, totals: Counter[str]
+) -> None:
+    """Writes ``cluster.json``: what `axiswise status` shows of nodes and tasks. Those that have not begun wait, too."""
     tasks = []
     for task in team:
         if report := task.report:
@@ -535,5 +624,6 @@ def _write_status(folder: StudyFolder, nodes: Nodes, team: Any, waiting: int, to
             )
     known = [node._asdict() for node in nodes.nodes]
     counts = {name: totals[name] for name in ("received", "again", "bytes", "unpacked")}
+    waiting += len(team) - len(tasks)
     about = {"format": CLUSTER, "nodes": known, "tasks": tasks, "waiting": waiting, **counts}
     write_json(folder.path / CLUSTER_FILE, about)

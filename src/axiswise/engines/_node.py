@@ -6,13 +6,14 @@ folder itself. Every few seconds it sends the files that are new. Nothing here k
 
 import os
 import shutil
+import socket
 import sys
 import tempfile
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,9 +25,9 @@ from axiswise.engines._local import one_at_a_time, resolved
 from axiswise.errors import AxiswiseError, DataUnavailable, TrainingIncomplete
 from axiswise.evaluation import evaluate
 from axiswise.population import Failure, Member, Precision, train
-from axiswise.population._device import device_named
+from axiswise.population._device import find_device
 from axiswise.population._folder import RunFolder
-from axiswise.records import versions, write_bytes
+from axiswise.records import is_locked, locked, versions, write_bytes
 from axiswise.records._files import Json, read_about
 from axiswise.records._fingerprint import differences, fingerprint
 from axiswise.records._layout import COHORT, RECORDS_FILE, RUN_FILE, arrays_file, cohort_file, matching, member_file
@@ -37,7 +38,9 @@ from axiswise.studies.study import with_seeds_from
 
 SEND_SECONDS = 5.0  # between two looks for new files
 SENDING_SHARE = 0.05  # of the time, at most, is spent on sending states
-HOME = Path(tempfile.gettempdir()) / f"axiswise-node-{getattr(os, 'getuid', int)()}"  # users may share a machine
+HOME = Path(tempfile.gettempdir()) / f"axiswise-node-{getattr(os, 'getuid', int)()}-{socket.gethostname()}"
+LOCKED = ".lock"  # beside a task's folder there, while its process lives
+INSTALL = f"If that node has no axiswise, or another than the driver's ({versions()['axiswise']}), install that there."
 FASTEST, STORED = 1, 0  # levels of compression: weights gain little by more; the driver has no time for any
 
 Files = Mapping[str, bytes | None]
@@ -100,6 +103,7 @@ class Report(NamedTuple):
         files: What is new in its folder. Rows are always sent: they are appended, by the driver alone.
         ended: Whether this is all.
         failures: What went wrong, if it ended so.
+        unfit: Whether that is for want of something on this node, so that no part of the run can be done there.
     """
 
     node: str
@@ -108,6 +112,11 @@ class Report(NamedTuple):
     files: Files | None = None
     ended: bool = False
     failures: tuple[Failure, ...] = ()
+    unfit: bool = False
+
+
+class UnfitNode(AxiswiseError):
+    """This node lacks what a run needs; others may have it."""
 
 
 def packed(folder: Path, paths: Iterable[Path], level: int) -> dict[str, bytes | None]:
@@ -130,17 +139,18 @@ def work(node: str, job: Job, task: Task, dataset: FactorDataset | None, *parcel
         parcels: The files of the run folder that the task needs.
     """
     report, place = Report(node, os.getpid()), Path(task.place) if task.place else None
-    with _temporary_folder() as folder:
+    with ExitStack() as stack:
         try:
+            folder = stack.enter_context(_temporary_folder())
             _fetch(parcels, folder, place)
         except (AxiswiseError, OSError) as error:
-            yield report._replace(ended=True, failures=(Failure.of(error),))
+            yield report._replace(ended=True, failures=(Failure.of(error),), unfit=True)
             return
         sent = {path: _stamp(path) for path in _results(folder)}
-        yield report
-        # Training has a thread of its own, so that it never waits for the network.
+        # Training has a thread of its own, so that it never waits for the network, nor for the driver.
         with ThreadPoolExecutor(1) as thread:
             training, pause = thread.submit(_do, job, task, dataset, folder), SEND_SECONDS
+            yield report
             try:
                 while wait([training], pause).not_done:
                     began = time.monotonic()
@@ -154,7 +164,8 @@ def work(node: str, job: Job, task: Task, dataset: FactorDataset | None, *parcel
             failures = (
                 error.failures if isinstance(error, TrainingIncomplete) else (Failure.of(error),) if error else ()
             )
-            yield report._replace(files=files, ended=True, failures=failures)
+            unfit = isinstance(error, UnfitNode)
+            yield report._replace(files=files, ended=True, failures=failures, unfit=unfit)
 
 
 def _fetch(parcels: Iterable[Files], folder: Path, place: Path | None) -> None:
@@ -175,14 +186,16 @@ def _do(job: Job, task: Task, dataset: FactorDataset | None, folder: Path) -> No
     """Trains a cohort, or measures a run, as `train_and_measure` does on the driver's machine."""
     torch.set_num_threads(job.threads)  # Ray sets its own number, by an environment variable
     if unlike := differences(job.versions, versions()):
-        raise AxiswiseError(f"This node has other versions than the driver: {'; '.join(unlike)}. Install the same.")
+        raise UnfitNode(f"This node has other versions than the driver: {'; '.join(unlike)}. Install the same.")
     where = (job.study, job.scale, job.seeds_from, task.run, job.path)
-    run, device = _run(*where), device_named(job.device)
+    run, device = _run(*where), find_device(job.device)
+    if device is None:
+        raise UnfitNode(f"This node cannot compute on {job.device}. Mend its driver, or leave the node out.")
     own = RunFolder(folder)
     if task.cohort is not None:
         own.cohorts.adopt(task.cohort)
     if changed := differences(task.code, _code(*where)):
-        raise AxiswiseError(
+        raise UnfitNode(
             f"This node has other code of the study than the driver: {'; '.join(changed)}. Copy the driver's there."
         )
     if dataset is None:
@@ -210,7 +223,7 @@ def _run(study: tuple[str, str], scale: Scale, seeds_from: int, number: int, pat
     try:
         found = resolved(*study)
     except (Exception, SystemExit) as error:  # a user's module may raise anything
-        raise AxiswiseError(
+        raise UnfitNode(
             f"Study {':'.join(study)} cannot be imported here: {describe_error(error)}. Install its package on every "
             "node, or copy its file there and put its folder on the PYTHONPATH of `ray start`."
         ) from error
@@ -235,7 +248,7 @@ def _dataset(*run: Any) -> FactorDataset:
     try:
         return one_at_a_time(_run(*run), HOME)
     except DataUnavailable as error:
-        raise AxiswiseError(
+        raise UnfitNode(
             f"{error} This node cannot have the dataset: set AXISWISE_DATA where its `ray start` is called, copy the "
             "files there, or leave the node out."
         ) from error
@@ -243,13 +256,23 @@ def _dataset(*run: Any) -> FactorDataset:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """A folder for one task. Those of processes that were killed are removed, too."""
+    """A folder for one task. Those of processes that were killed are removed, too: nobody locks them any more.
+
+    Processes of other containers that share the disk cannot be seen, but their locks can.
+    """
     HOME.mkdir(parents=True, exist_ok=True)
-    for left in HOME.glob("*-*"):
-        if not Path(f"/proc/{left.name.partition('-')[0]}").exists() and Path("/proc/self").exists():
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-", dir=HOME, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    for left in HOME.glob(f"*{LOCKED}"):
+        with suppress(FileNotFoundError):  # another process removes it, too
+            if not is_locked(left):
+                shutil.rmtree(left.with_suffix(""), ignore_errors=True)
+                left.unlink()
+    with tempfile.TemporaryDirectory(dir=HOME, ignore_cleanup_errors=True) as folder:
+        lock = Path(f"{folder}{LOCKED}")
+        try:
+            with locked(lock, ""):
+                yield Path(folder)
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def _results(folder: Path) -> list[Path]:

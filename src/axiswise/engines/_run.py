@@ -119,6 +119,11 @@ def run_study(
             f"Workers import the study by name, and {getattr(study, '__qualname__', study)!r} cannot be imported. "
             "Define it at the top of a module, or use workers=1."
         )
+    if engine == "ray" and importable and importable[0] == "__main__":
+        raise AxiswiseError(
+            f"Nodes import the study by name, and {importable[1]!r} is in the script that was started, which has none. "
+            "Put it into a module of its own, which the script imports, or use `axiswise run FILE.py:STUDY`."
+        )
     stop = Stop()
     settings = {"name": name, "precision": precision, "seeds_from": seeds_from, "only": only}
     # Ray handles signals, too, unless what handles them here is set after it.

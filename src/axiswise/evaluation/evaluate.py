@@ -218,7 +218,8 @@ def describe_member(trained: Trained, dataset: FactorDataset) -> dict[str, Any]:
         "factors": list(dataset.space.names),
     }
     trained_on = address(trained.about["dataset"]) if known else None
-    return {"member": about.pop("member"), **measured_on, **about, "trained_on": trained_on}
+    made = {"trained_on": trained_on, "hardware": trained.about.get("hardware")}
+    return {"member": about.pop("member"), **measured_on, **about, **made}
 
 
 class Signature(NamedTuple):

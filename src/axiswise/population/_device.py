@@ -1,5 +1,9 @@
 """Where to compute: on the device that is named, or else on the best there is."""
 
+import platform
+from functools import cache
+from pathlib import Path
+
 import torch
 
 from axiswise.errors import AxiswiseError
@@ -17,6 +21,22 @@ def best_device() -> torch.device:
         True
     """
     return torch.device("cuda") if torch.cuda.is_available() else CPU
+
+
+@cache
+def hardware(device: torch.device) -> str:
+    """The name of a processor or GPU, on which rounding depends: machines of a cluster may have several kinds.
+
+    Example:
+        >>> len(hardware(CPU)) > 0
+        True
+    """
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    about = Path("/proc/cpuinfo")  # Linux alone
+    lines = about.read_text().splitlines() if about.exists() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
 
 
 def device_named(device: str | torch.device) -> torch.device:

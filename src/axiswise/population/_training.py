@@ -14,6 +14,7 @@ from axiswise.population._cohort import Cohort
 from axiswise.population._cohort_folder import CohortFolder
 from axiswise.population._cohort_training import CohortTraining, Ended
 from axiswise.population._cost import step_weights
+from axiswise.population._device import hardware
 from axiswise.population._pool import joined
 from axiswise.population._preparation import Prepared, type_name
 from axiswise.population._trained import Trained
@@ -159,7 +160,8 @@ def _train_cohort(
     runs = [run for run, _ in cohort.keys]
     dataset = joined([jobs[run].dataset for run in runs])
     training = CohortTraining(cohort, dataset, dtype, jobs[runs[0]].validation)
-    said = {"dtype": type_name(dtype, cohort.precision), "device": str(dataset.device), "versions": versions()}
+    where = {"device": str(dataset.device), "hardware": hardware(dataset.device)}
+    said = {"dtype": type_name(dtype, cohort.precision), **where, "versions": versions()}
     about = {run: {**jobs[run].home, **said} for run in runs}
 
     def tell(units: int, entries: Sequence[Entry] = ()) -> None:

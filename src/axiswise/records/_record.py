@@ -73,6 +73,8 @@ class Record(dict[str, Any]):
     """Time that the member took to train."""
     trained_on: str | None
     """Content address of the dataset that it was trained on; None of a model that was trained elsewhere."""
+    hardware: str | None
+    """Name of the processor or GPU that trained it, likewise: on other kinds, results are equal up to rounding."""
     measure: str
     """Name of the measure."""
     value: float | None

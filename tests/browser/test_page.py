@@ -195,9 +195,11 @@ def test_dragging_an_image_and_arrow_keys_on_it_move_two_latents(page):
     assert {place for place in range(4) if after[place] != before[place]} == {across, up}
     assert after[across] > before[across]
     assert after[up] > before[up]
+    plain = image.value_of_css_property("outline-color")
     image.send_keys(Keys.ARROW_LEFT)
     drawn(page)
     assert page.execute_script(CODE, 0)[across] < after[across]
+    assert image.value_of_css_property("outline-color") != plain  # of the picture that leads, too, one sees the focus
 
 
 def test_what_is_shown_of_the_latent_in_hand_is_of_one_that_is_dragged(page):

@@ -584,3 +584,26 @@ def test_vectors_are_drawn_in_a_plane(browser, tmp_path):
     drawn(browser)
     assert browser.execute_script(pixels) != before
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("latents", [1, 2])
+def test_every_member_has_the_image_of_its_latents_in_the_plane(browser, tmp_path, latents):
+    """Lines of the accent, also where no latent has a counterpart."""
+    square = aw.data.synth_linear(samples=300)
+    members = aw.grid(
+        model=aw.models.linear(3, latents), objective=aw.objectives.BetaVAE(0.01), steps=200, seed=range(2)
+    )
+    found = aw.explore(aw.train(members, square), square, members=(0, 1))
+    alone = tuple(
+        member._replace(counterparts=(np.full(latents, -1),) * 2, correlations=(np.zeros(latents),) * 2)
+        for member in found.running
+    )
+    browser.get(aw.report.explorer(replace(found, members=alone), tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    blue = (
+        "return explorer.members.map(({ parts: { image } }) => { let count = 0;"
+        "const { data } = image.getContext('2d').getImageData(0, 0, image.width, image.height);"
+        "for (let i = 0; i < data.length; i += 4) if (data[i + 2] > data[i] + 60 && data[i + 3] > 100) count++;"
+        "return count; })"
+    )
+    assert all(count > 100 for count in browser.execute_script(blue))

@@ -319,24 +319,22 @@
     const { context, at, colour } = plot(member.parts.image, limits(axes.cloud));
     context.fillStyle = colour("muted");
     for (const point of axes.cloud) dot(context, at(point), 1.2);
-    const turn = rotation(member), pair = turn ? [turn.first, turn.second] : member.latents === 1 ? [0, 0] : null;
-    if (pair) {
-      context.strokeStyle = colour("accent");
-      context.lineWidth = 0.8;
-      const y = turned(member, member.z);
-      for (const [moving, still] of [pair, [...pair].reverse()]) {
-        for (let line = 0; line <= 6; line++) {
-          context.beginPath();
-          for (let step = 0; step <= 24; step++) {
-            const point = Float64Array.from(y);
-            point[still] = member.low[still] + (member.high[still] - member.low[still]) * line / 6;
-            point[moving] = member.low[moving] + (member.high[moving] - member.low[moving]) * step / 24;
-            const [x, v] = at(projected(decoder.run(member.prepared, turned(member, point, true)).value));
-            if (step) context.lineTo(x, v);
-            else context.moveTo(x, v);
-          }
-          context.stroke();
+    context.strokeStyle = colour("accent");
+    context.lineWidth = 0.8;
+    const turn = rotation(member), [one, other = one] = turn ? [turn.first, turn.second] : ordered(member);
+    const code = turned(member, member.z);
+    for (const [moving, still] of [[one, other], [other, one]]) {
+      for (let line = 0; line <= 6; line++) {
+        context.beginPath();
+        for (let step = 0; step <= 24; step++) {
+          const point = Float64Array.from(code);
+          point[still] = member.low[still] + (member.high[still] - member.low[still]) * line / 6;
+          point[moving] = member.low[moving] + (member.high[moving] - member.low[moving]) * step / 24;
+          const [x, v] = at(projected(decoder.run(member.prepared, turned(member, point, true)).value));
+          if (step) context.lineTo(x, v);
+          else context.moveTo(x, v);
         }
+        context.stroke();
       }
     }
     const [x, y] = at(projected(value));

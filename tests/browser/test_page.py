@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import torch
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.actions.action_builder import ActionBuilder
+from selenium.webdriver.common.actions.pointer_input import PointerInput
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from torch import nn
 
 import axiswise as aw
 from axiswise.data import small_sprites
+from axiswise.distributions import Deterministic, DeterministicParameters
 from axiswise.exploration._layers import rounded
 from axiswise.geometry import column_coherence, dto, gram, haar_chance
 from axiswise.models import rotate_latents
@@ -192,9 +195,49 @@ def test_dragging_an_image_and_arrow_keys_on_it_move_two_latents(page):
     assert {place for place in range(4) if after[place] != before[place]} == {across, up}
     assert after[across] > before[across]
     assert after[up] > before[up]
+    plain = image.value_of_css_property("outline-color")
     image.send_keys(Keys.ARROW_LEFT)
     drawn(page)
     assert page.execute_script(CODE, 0)[across] < after[across]
+    assert image.value_of_css_property("outline-color") != plain  # of the picture that leads, too, one sees the focus
+
+
+def test_what_is_shown_of_the_latent_in_hand_is_of_one_that_is_dragged(page):
+    other = page.find_element(By.CSS_SELECTOR, "#sliders .latent:last-child input[type=range]")
+    other.send_keys(Keys.ARROW_RIGHT)
+    hand, across, up = page.execute_script("const s = explorer.state; return [s.hand, s.across, s.up]")
+    assert hand not in (across, up)
+    page.find_element(By.CSS_SELECTOR, ".member .image").send_keys(Keys.ARROW_LEFT)
+    drawn(page)
+    assert page.find_element(By.ID, "hand").text == f"z{across}"
+    assert page.find_element(By.CSS_SELECTOR, ".leading .member-note").text == f"leads: z{across} moves"
+
+
+def test_what_one_types_stays_when_the_window_changes_its_size(page):
+    """As it does on a phone when the keyboard slides in."""
+    size = page.get_window_size()
+    number = page.find_element(By.CSS_SELECTOR, "#sliders .latent input[type=number]")
+    number.send_keys(Keys.CONTROL + "a")
+    number.send_keys("1.2")
+    page.set_window_size(size["width"] - 100, size["height"] - 300)
+    wait_until(lambda: page.execute_script(RUNNING) is False)
+    ActionChains(page).send_keys("5", Keys.ENTER).perform()
+    drawn(page)
+    page.set_window_size(size["width"], size["height"])
+    latent = int(page.find_element(By.CSS_SELECTOR, "#sliders .latent").get_attribute("data-latent"))
+    assert page.execute_script(CODE, 0)[latent] == pytest.approx(1.25)
+    slider = leading_slider(page)
+    assert slider.get_attribute("aria-valuetext") == "1.25"  # what a screen reader says
+
+
+def test_an_update_of_the_window_draws_at_its_size(page):
+    size = page.get_window_size()
+    widths = "const [one] = arguments; return [one.width, one.clientWidth]"
+    page.set_window_size(700, size["height"])  # sliders are as wide as the page
+    wait_until(lambda: page.execute_script(RUNNING) is False)
+    drawn_at, shown_at = page.execute_script(widths, page.find_element(By.CSS_SELECTOR, "#sliders .histogram"))
+    page.set_window_size(size["width"], size["height"])
+    assert drawn_at == shown_at > 0
 
 
 def test_everything_can_be_reached_with_the_keyboard(page):
@@ -275,6 +318,8 @@ def test_another_member_can_lead(page, exploration):
     page.find_element(By.CSS_SELECTOR, ".member:nth-child(3) .lead-button").click()
     drawn(page)
     assert page.execute_script("return explorer.state.lead.letter") == "B"
+    focused = page.execute_script("return document.activeElement.getAttribute('aria-label')")
+    assert focused.startswith("What member B decodes.")  # and not nothing, since the button has gone
     kls = [text.text for text in page.find_elements(By.CSS_SELECTOR, "#sliders .kl")]
     lead = exploration.running[1].arrays
     assert kls == [f"KL {value:.2f} nats" for value in sorted(lead["kl"][lead["active"]], reverse=True)]
@@ -318,6 +363,27 @@ def test_on_a_narrow_page_pictures_stay_in_sight_and_cover_no_slider(page):
     assert 0 <= top < bottom <= stage[1] <= slider[0] < slider[1]
     assert slider[0] < 400  # scrolled to
     assert stage[1] < 240  # a third of a small screen: what is above the pictures has gone
+
+
+def test_on_a_narrow_page_a_finger_drags_the_picture_that_leads_and_scrolls_the_others(page):
+    size = page.get_window_size()
+    page.set_window_size(500, 900)
+    wait_until(lambda: page.execute_script("return innerWidth <= 860 && !explorer.measuring"))
+    codes = []
+    for member in (2, 3, 2):  # the first is the original
+        image = page.find_element(By.CSS_SELECTOR, f".member:nth-child({member}) .image")
+        page.execute_script("arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' })", image)
+        finger = ActionBuilder(page, mouse=PointerInput("touch", "finger"))
+        finger.pointer_action.move_to(image).pointer_down().move_to(image, x=-20, y=0).move_to(image, x=-45, y=0)
+        finger.pointer_action.pointer_up()
+        finger.perform()
+        drawn(page)
+        codes.append(page.execute_script(CODE, 0))
+    page.set_window_size(size["width"], size["height"])
+    start = page.execute_script("return Array.from(explorer.members[0].origin)")
+    assert codes[0] != start
+    assert codes[1] == codes[0]
+    assert codes[2] != codes[1]
 
 
 HOSTILE = "</script><img src=x onerror=document.title=1><script>document.title=2</script>"
@@ -387,6 +453,100 @@ def test_one_conv64_member_is_updated_at_every_move(browser, tmp_path, capsys):
         print(f"\none conv64 member is updated in {np.median(times[10:]):.1f} ms (median of {len(times) - 10})")
 
 
+def test_the_page_runs_no_script_but_its_own(browser, exploration, tmp_path):
+    """Were a name ever to become markup, the browser would still refuse what it says."""
+    browser.get(aw.report.explorer(exploration, tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    browser.execute_script(
+        "document.body.insertAdjacentHTML('beforeend', '<button id=evil onclick=document.title=1>x</button>');"
+        "document.getElementById('evil').click();"
+        "const script = document.createElement('script'); script.textContent = 'document.title = 2';"
+        "document.body.append(script);"
+    )
+    assert browser.title == "<i>Sprites</i> & 'more'"
+    refused = [entry["message"] for entry in browser.get_log("browser")]
+    assert len(refused) == 2
+    assert all("Content Security Policy" in message for message in refused)
+
+
+def test_one_latent_has_no_plane_and_no_rotation(browser, tmp_path):
+    """Beside a member of three latents: what needs two is there only while that one leads."""
+    models = [aw.models.mlp((1, 16, 16), latents, encoder=(8,), decoder=(8,)) for latents in (3, 1)]
+    members = aw.grid(model=models, objective=aw.objectives.BetaVAE(), steps=5, batch=16)
+    found = aw.explore(aw.train(members, sprites()), sprites(), points=50, members=(0, 1))
+    browser.get_log("browser")
+    browser.get(aw.report.explorer(found, tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    heading = browser.find_element(By.CSS_SELECTOR, ".reasons h2")
+    turning = browser.find_element(By.CLASS_NAME, "turning")
+    assert turning.is_displayed()
+    assert heading.text == "Why: the decoder’s Jacobian, and a rotation that spoils it"
+    browser.find_element(By.CSS_SELECTOR, ".member:nth-child(3) .lead-button").click()
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    assert not turning.is_displayed()
+    assert heading.text == "Why: the decoder’s Jacobian"
+    assert "Drag" not in browser.find_element(By.CLASS_NAME, "how").text
+    before = browser.execute_script(CODE, 1)
+    browser.find_element(By.CSS_SELECTOR, ".member:nth-child(3) .image").send_keys(Keys.ARROW_RIGHT)
+    drawn(browser)
+    assert browser.execute_script(CODE, 1) > before
+    assert browser.get_log("browser") == []
+
+
+def test_images_keep_their_proportions(browser, tmp_path):
+    dataset = aw.data.arrays(torch.rand(20, 1, 4, 12, generator=torch.Generator().manual_seed(0)))
+    model = aw.models.mlp((1, 4, 12), 2, encoder=(8,), decoder=(8,))
+    population = aw.train(aw.grid(model=model, objective=aw.objectives.BetaVAE(), steps=1, batch=8), dataset)
+    browser.get(aw.report.explorer(aw.explore(population, dataset), tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    drawings = browser.find_elements(By.CSS_SELECTOR, ".start canvas, #original-image, .image, .small")
+    for canvas in drawings:
+        assert (canvas.get_property("width"), canvas.get_property("height")) == (12, 4)
+        assert canvas.value_of_css_property("object-fit") == "contain"  # the elements themselves are square
+    assert len(drawings) == 12 + 1 + 1 + 3
+
+
+class Scaled(nn.Module):
+    """Codes that are far smaller than the data, and a decoder that soon has no number for what it gives."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Linear(2, 2, bias=False)
+        self.rows.weight.data = 1e4 * torch.eye(2)
+
+    def encode(self, x):
+        return DeterministicParameters(x / 1e4)
+
+    def decode(self, z):
+        return torch.exp(self.rows(z))
+
+
+def test_codes_of_any_size_can_be_read_and_typed(browser, tmp_path):
+    dataset, model = aw.data.arrays(torch.rand(30, 2, generator=torch.Generator().manual_seed(0))), Scaled()
+    found = aw.explore(aw.from_models([(model.encode, model.decode)], posterior=Deterministic()), dataset)
+    browser.get_log("browser")
+    browser.get(aw.report.explorer(found, tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    number = browser.find_element(By.CSS_SELECTOR, "#sliders .latent input[type=number]")
+    latent = int(browser.find_element(By.CSS_SELECTOR, "#sliders .latent").get_attribute("data-latent"))
+    (member,) = found.running
+    far = float((member.arrays["high"] - member.arrays["low"])[latent])
+    assert float(number.get_property("value")) == pytest.approx(float(member.arrays["codes"][0, latent]), abs=far / 400)
+    number.send_keys(Keys.CONTROL + "a")
+    number.send_keys("1", Keys.ENTER)  # exp(10⁴) is no number, and neither is its geometry
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    assert browser.execute_script(CODE, 0)[latent] == 1.0
+    here = [
+        row.find_elements(By.TAG_NAME, "td")[0].text
+        for row in browser.find_elements(By.CSS_SELECTOR, ".measures tr")[1::2]
+    ]
+    assert here == ["–", "–"]
+    browser.find_element(By.ID, "reset").click()
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    assert "–" not in browser.find_element(By.CLASS_NAME, "measures").text
+    assert browser.get_log("browser") == []
+
+
 class Large(nn.Module):
     """Numbers beyond those of 16 bits."""
 
@@ -424,3 +584,26 @@ def test_vectors_are_drawn_in_a_plane(browser, tmp_path):
     drawn(browser)
     assert browser.execute_script(pixels) != before
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("latents", [1, 2])
+def test_every_member_has_the_image_of_its_latents_in_the_plane(browser, tmp_path, latents):
+    """Lines of the accent, also where no latent has a counterpart."""
+    square = aw.data.synth_linear(samples=300)
+    members = aw.grid(
+        model=aw.models.linear(3, latents), objective=aw.objectives.BetaVAE(0.01), steps=200, seed=range(2)
+    )
+    found = aw.explore(aw.train(members, square), square, members=(0, 1))
+    alone = tuple(
+        member._replace(counterparts=(np.full(latents, -1),) * 2, correlations=(np.zeros(latents),) * 2)
+        for member in found.running
+    )
+    browser.get(aw.report.explorer(replace(found, members=alone), tmp_path / "explorer.html").as_uri())
+    wait_until(lambda: browser.execute_script(RUNNING) is False)
+    blue = (
+        "return explorer.members.map(({ parts: { image } }) => { let count = 0;"
+        "const { data } = image.getContext('2d').getImageData(0, 0, image.width, image.height);"
+        "for (let i = 0; i < data.length; i += 4) if (data[i + 2] > data[i] + 60 && data[i + 3] > 100) count++;"
+        "return count; })"
+    )
+    assert all(count > 100 for count in browser.execute_script(blue))

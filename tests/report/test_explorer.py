@@ -56,6 +56,7 @@ def test_no_name_becomes_markup_and_nothing_is_fetched(exploration, tmp_path):
     assert page.count("<script") == page.count("</script>") == 4  # the data and three files
     assert "<b>no</b>" not in page
     assert "default-src 'none'" in page
+    assert "unsafe-inline" not in page  # the browser runs the page's own scripts alone
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert not re.search(r"https?://|fetch\(|XMLHttpRequest|innerHTML|eval\(", page)
     assert not re.search(r"<[^>]*\son\w+=", page)
@@ -69,6 +70,14 @@ def test_the_data_is_json_with_what_the_page_needs(exploration, tmp_path):
     assert (own["role"], own["scores"]) == ("best MIG", ["MIG 0.250", "DtO 0.500"])
     assert (own["active"], own["kl"], data["bins"]) == ([True, False], [1.5, 0.0], 5)
     assert own["counterparts"] == [[0, -1]]
+
+
+def test_one_model_has_no_others(exploration, tmp_path):
+    page = explorer(exploration, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "What the model decodes" in page
+    assert "In the others" not in page
+    assert "its counterparts in the other" not in page
+    assert re.search(r"<dt>weights and codes</dt><dd>\d+ kB</dd>", page)
 
 
 def test_members_that_do_not_run_are_still_and_the_others_are_counted(exploration, tmp_path):

@@ -1,6 +1,7 @@
 """The explorer: a page in which decoders run, so that a reader moves latents and sees images change."""
 
 import base64
+import hashlib
 import io
 import json
 import math
@@ -24,13 +25,12 @@ SCRIPTS = ("decoder.js", "geometry.js", "page.js")
 SCORES = 3  # measures that are shown beside a member
 ADDRESS = 8  # characters of an address that name a member
 GAP_GREY = 128  # between the images of a strip: apart from black and from white
-# The browser itself refuses to fetch anything, whatever the page says.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-STEPS = (
-    "Start from {}: every model below encodes it, and decodes it again.",
-    "Move a slider, press ▶ or type a value, and see what that latent changes. Drag across a picture to move two.",
-    "The sliders are those of the model that leads, A at first. In the others, the corresponding latents move along.",
-)
+# The browser itself refuses to fetch anything, and to run any other script, whatever the page says.
+POLICY = "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'"
+START = "Start from {}: every model below encodes it, and decodes it again."
+MOVE = "Move a slider, press ▶ or type a value, and see what that latent changes."
+DRAG = " Drag across the outlined picture to move two."
+LEAD = "The sliders are those of the model that leads, A at first. In the others, the corresponding latents move along."
 KEYS = (
     ("Tab, Shift + Tab", "to the next control, and back"),
     ("← →", "on a slider: a small step; Page Up and Page Down: a large one; Home and End: the ends"),
@@ -92,12 +92,13 @@ WORDS = (
 )
 COLUMN = "grey is no change, white brighter, black darker"
 COLOURS = "grey is no change, a colour where that colour grows"
-ARROW = "the thick line above"
+ARROW = "it is the thick line above"
+COLUMN_OF = ", the latent that was moved last: what it changes is its column of the decoder’s Jacobian J; {}."
 WHY = (
-    "What the latent that was moved last changes is a column of the decoder's Jacobian J: {}. VAEs tend to keep the "
-    "columns at right angles: then DtO and the share of JᵀJ off its diagonal are 0. Move “rotate” to lose that. It "
-    "turns two latents, in encoder and decoder alike: the model reconstructs as before, but its columns are no "
-    "longer at right angles, and each of the two sliders now changes what both did."
+    "VAEs tend to keep the columns of the decoder’s Jacobian J at right angles: then DtO and the share of JᵀJ off its "
+    "diagonal are 0. Move “rotate” to lose that. It turns two latents, in encoder and decoder alike: the model "
+    "reconstructs as before, but its columns are no longer at right angles, and each of the two sliders now changes "
+    "what both did."
 )
 NO_SCRIPT = "This page decodes images with a script of its own, and your browser does not run scripts. Allow them here."
 PLANE = (
@@ -109,11 +110,10 @@ CHOOSE = (
     "To run others, name them by the beginnings of their addresses: axiswise explore FOLDER --members {}. Or run "
     "several seeds of each objective or other setting: --each 2. Each model takes its share of --megabytes."
 )
-HISTOGRAM = (
-    "Most informative first. Bars: codes of the data; line: the prior. Below each, its counterparts in the other "
-    "models, and how strongly they correlate."
-)
-NO_ACTIVE = "No latent is active: images hardly depend on any."
+HISTOGRAM = "Most informative first. Bars: codes of the data; line: the prior, if there is one."
+COUNTERPARTS = " Below each, its counterparts in the other models, and how strongly they correlate."
+CODES = "Codes in the plane of two latents. Drag, or use the arrow keys, to move both."
+NO_ACTIVE = "No latent is active: all tell next to nothing."
 
 
 @checked
@@ -157,20 +157,26 @@ def _document(exploration: Exploration) -> str:
         element("noscript", element("p", NO_SCRIPT, class_="warning")),
     ]
     if exploration.running:
-        parts += [_controls("an image" if len(exploration.shape) == 3 else "an observation"), _stage(exploration)]
+        parts += [_controls(exploration), _stage(exploration)]
     parts.append(_stills(still, folded=bool(exploration.running)))
     scripts = [
         # "<" ends no element within a script: JSON has another way to write it.
         Markup(f'<script type="application/json" id="exploration">{contents.replace("<", chr(92) + "u003c")}</script>'),
         *(element("script", Markup(_file(name))) for name in SCRIPTS),
     ]
-    policy = Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">')
+    allowed = POLICY.format(" ".join(map(_digest, SCRIPTS)), _digest("explorer.css"))
+    policy = Markup(f'<meta http-equiv="Content-Security-Policy" content="{allowed}">')
     style = element("style", Markup(_file("explorer.css")))
     return whole_page(exploration.title, *parts, *(scripts if exploration.running else ()), head=join(policy, style))
 
 
 def _file(name: str) -> str:
     return files("axiswise.report").joinpath("browser", name).read_text(encoding="utf-8")
+
+
+def _digest(name: str) -> str:
+    """A script or style as a policy names it."""
+    return f"'sha256-{_encoded(hashlib.sha256(_file(name).encode()).digest())}'"
 
 
 def _lead(summary: str) -> Markup:
@@ -185,16 +191,24 @@ def _facts(exploration: Exploration, contents: str) -> Markup:
         "dataset": str(about.get("dataset", "")),
         "models that run here": f"{running} of {about.get('members', len(exploration.members))}",
         "trained for": trained,
-        "weights and codes": f"{len(contents) / 1e6:.1f} MB",
+        "weights and codes": f"{len(contents) / 1e6:.1f} MB"
+        if len(contents) >= 1e5
+        else f"{len(contents) / 1e3:.0f} kB",
     }
     pairs = (element("div", element("dt", name), element("dd", text)) for name, text in facts.items() if text)
     return element("dl", *pairs, class_="facts")
 
 
-def _controls(start: str) -> Markup:
+def _controls(exploration: Exploration) -> Markup:
+    start = START.format("an image" if len(exploration.shape) == 3 else "an observation")
+    steps = [
+        start,
+        join(MOVE, element("span", DRAG, class_="of-two")),
+        *([LEAD] if len(exploration.running) > 1 else []),
+    ]
     folds = (("Keys", KEYS), ("What the words mean", WORDS))
     return join(
-        element("ol", *(element("li", step.format(start)) for step in STEPS), class_="how"),
+        element("ol", *(element("li", step) for step in steps), class_="how"),
         element(
             "div",
             *(
@@ -227,7 +241,7 @@ def _stage(exploration: Exploration) -> Markup:
     latents = element(
         "section",
         element("h2", "Latents"),
-        element("p", HISTOGRAM, class_="note"),
+        element("p", HISTOGRAM + (COUNTERPARTS if len(exploration.running) > 1 else ""), class_="note"),
         element("p", NO_ACTIVE, id="no-active", class_="note", hidden=""),
         element("div", id="sliders"),
         passive,
@@ -257,17 +271,19 @@ def _stage(exploration: Exploration) -> Markup:
     )
     plane = element(
         "figure",
-        Markup('<canvas id="codes" tabindex="0" role="img" aria-label="Codes in the plane of two latents"></canvas>'),
+        element("canvas", id="codes", tabindex="0", role="application", **{"aria-label": CODES}),
         element("figcaption", "", id="codes-note"),
         class_="code-plane",
     )
     column = ARROW if len(exploration.shape) != 3 else COLOURS if exploration.shape[0] == 3 else COLUMN
-    words = element("p", WHY.format(column), class_="note")
+    words = element("p", WHY, class_="note")
     reasons = element(
         "section",
-        element("h2", "Why: the decoder’s Jacobian, and a rotation that spoils it"),
-        element("div", plane, element("div", knobs, words), class_="turning"),
-        element("p", "Shown: the column of ", element("b", "", id="hand"), ", which was moved last.", class_="note"),
+        element(
+            "h2", "Why: the decoder’s Jacobian", element("span", ", and a rotation that spoils it", class_="of-two")
+        ),
+        element("div", plane, element("div", knobs, words), class_="turning of-two"),
+        element("p", "Below: ", element("b", "", id="hand"), COLUMN_OF.format(column), class_="note"),
         element("div", id="whys"),
         class_="reasons",
     )

@@ -118,15 +118,23 @@ const decoder = (() => {
     });
   }
 
+  /** Rows of weights, filled up with zeros. */
+  function widened(weight, size, wide) {
+    const rows = weight.length / size, found = new Float64Array(rows * wide);
+    for (let row = 0; row < rows; row++) found.set(weight.subarray(row * size, (row + 1) * size), row * wide);
+    return found;
+  }
+
   /**
    * Convolutions, transposed or not, and dense layers, which are convolutions of one place. Weights lie as group, tap,
    * input, output. Inputs that are zero, as half of them are after a ReLU, are left out; eight outputs are summed at a
-   * time, so that sums stay in registers.
+   * time, so that sums stay in registers. Where there are fewer, the rest have weights of zero.
    */
   function convolution(layer) {
     const [inputs, height, width] = layer.source, [outputs, rows, columns] = layer.target, [down, across] = layer.kernel;
     const groups = layer.groups, each = inputs / groups, outputsEach = outputs / groups, places = height * width;
-    const fromRow = sources(layer, 0), fromColumn = sources(layer, 1), { weight, bias } = layer, area = rows * columns;
+    const fromRow = sources(layer, 0), fromColumn = sources(layer, 1), { bias } = layer, area = rows * columns;
+    const wide = 8 * Math.ceil(outputsEach / 8), weight = widened(layer.weight, outputsEach, wide);
     const values = new Float64Array(places * each), offsets = new Int32Array(places * each), ends = new Int32Array(places);
     return ([blocks]) => blocks.map((block, number) => {
       const found = new Float64Array(outputs * area);
@@ -137,43 +145,37 @@ const decoder = (() => {
             const value = block[(group * each + input) * places + place];
             if (value !== 0) {
               values[end] = value;
-              offsets[end++] = input * outputsEach;
+              offsets[end++] = input * wide;
             }
           }
           ends[place] = end;
         }
-        const origin = group * down * across * each * outputsEach;
+        const origin = group * down * across * each * wide;
         for (let row = 0; row < rows; row++) {
           for (let column = 0; column < columns; column++) {
             for (let output = 0; output < outputsEach; output += 8) {
-              const wide = output + 8 <= outputsEach, channel = group * outputsEach + output;
               let a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
               for (const [y, fromY] of fromRow[row]) {
                 for (const [x, fromX] of fromColumn[column]) {
-                  const base = origin + (y * across + x) * each * outputsEach + output, place = fromY * width + fromX;
+                  const base = origin + (y * across + x) * each * wide + output, place = fromY * width + fromX;
                   const end = ends[place];
-                  if (wide) {
-                    for (let n = place * each; n < end; n++) {
-                      const value = values[n], own = base + offsets[n];
-                      a += value * weight[own];
-                      b += value * weight[own + 1];
-                      c += value * weight[own + 2];
-                      d += value * weight[own + 3];
-                      e += value * weight[own + 4];
-                      f += value * weight[own + 5];
-                      g += value * weight[own + 6];
-                      h += value * weight[own + 7];
-                    }
-                  } else {
-                    for (let rest = 0; rest < outputsEach - output; rest++) {
-                      let sum = 0;
-                      for (let n = place * each; n < end; n++) sum += values[n] * weight[base + offsets[n] + rest];
-                      found[(channel + rest) * area + row * columns + column] += sum;
-                    }
+                  for (let n = place * each; n < end; n++) {
+                    const value = values[n], own = base + offsets[n];
+                    a += value * weight[own];
+                    b += value * weight[own + 1];
+                    c += value * weight[own + 2];
+                    d += value * weight[own + 3];
+                    e += value * weight[own + 4];
+                    f += value * weight[own + 5];
+                    g += value * weight[own + 6];
+                    h += value * weight[own + 7];
                   }
                 }
               }
-              if (wide) [a, b, c, d, e, f, g, h].forEach((sum, k) => { found[(channel + k) * area + row * columns + column] = sum; });
+              const sums = [a, b, c, d, e, f, g, h], channel = group * outputsEach + output;
+              for (let k = 0; k < 8 && output + k < outputsEach; k++) {
+                found[(channel + k) * area + row * columns + column] = sums[k];
+              }
             }
           }
         }

@@ -63,9 +63,9 @@ const geometry = (() => {
     return total;
   }
 
-  /** Distance of the eigenvectors of G from the nearest signed permutation; NaN without latents. */
+  /** Distance of the eigenvectors of G from the nearest signed permutation; NaN without latents, or beyond numbers. */
   function distanceToOrthogonality(gram) {
-    if (!gram.length) return NaN;
+    if (!gram.length || !gram.every((row) => row.every(Number.isFinite))) return NaN;
     const sizes = eigenvectors(gram).map((row) => Array.from(row, Math.abs));
     return Math.sqrt(Math.max(0, 2 * gram.length - 2 * assigned(sizes)));
   }

@@ -10,6 +10,7 @@
   const UNSEEN = 2; // the code whose image PyTorch decoded, too: one that the decoder was not traced with
   const DTO_POINTS = 8;
   const STEPS = 40; // key presses from one end of a latent to the other
+  const VALUES = 400; // that a number field steps through
   const PLAY_SECONDS = 5;
   const starts = decoder.bytes(data.x);
   const numbersEach = data.shape.reduce((a, b) => a * b, 1);
@@ -30,7 +31,8 @@
   const place = (name) => document.getElementById(name);
   const format = (value, digits = 3) => (Number.isFinite(value) ? value.toPrecision(digits).replace("-", "−") : "–");
   const fixed = (value) => (Number.isFinite(value) ? value.toFixed(2).replace("-", "−") : "–");
-
+  /** With as many digits as the steps of a slider have that goes so far, and two at least. */
+  const stepped = (value, far) => value.toFixed(Math.min(Math.max(Math.ceil(-Math.log10(far / VALUES)), 2), 20));
   const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(0)} %` : "–");
 
   // ---- members ----
@@ -177,7 +179,7 @@
 
   /** Draws at the next frame what has changed; what is slow, once nothing has changed for a moment. */
   function changed(what) {
-    for (const member of members) member.here = null;
+    if (!what.hand && !what.look) for (const member of members) member.here = null; // its code, or which latents are turned
     if (!waiting) requestAnimationFrame(draw);
     waiting = { ...waiting, ...what };
     page.measuring = true;
@@ -189,8 +191,9 @@
     const what = waiting, began = performance.now();
     if (!what) return;
     waiting = null;
-    if (what.all || what.build) {
-      buildLatents();
+    if (what.all || what.build) buildLatents();
+    if (what.all || what.build || what.look) {
+      drawHistograms();
       measureStage();
     }
     if (what.all) {
@@ -316,24 +319,22 @@
     const { context, at, colour } = plot(member.parts.image, limits(axes.cloud));
     context.fillStyle = colour("muted");
     for (const point of axes.cloud) dot(context, at(point), 1.2);
-    const turn = rotation(member);
-    if (turn) {
-      context.strokeStyle = colour("accent");
-      context.lineWidth = 0.8;
-      const y = turned(member, member.z), pair = [turn.first, turn.second];
-      for (const [moving, still] of [pair, [...pair].reverse()]) {
-        for (let line = 0; line <= 6; line++) {
-          context.beginPath();
-          for (let step = 0; step <= 24; step++) {
-            const point = Float64Array.from(y);
-            point[still] = member.low[still] + (member.high[still] - member.low[still]) * line / 6;
-            point[moving] = member.low[moving] + (member.high[moving] - member.low[moving]) * step / 24;
-            const [x, v] = at(projected(decoder.run(member.prepared, turned(member, point, true)).value));
-            if (step) context.lineTo(x, v);
-            else context.moveTo(x, v);
-          }
-          context.stroke();
+    context.strokeStyle = colour("accent");
+    context.lineWidth = 0.8;
+    const turn = rotation(member), [one, other = one] = turn ? [turn.first, turn.second] : ordered(member);
+    const code = turned(member, member.z);
+    for (const [moving, still] of [[one, other], [other, one]]) {
+      for (let line = 0; line <= 6; line++) {
+        context.beginPath();
+        for (let step = 0; step <= 24; step++) {
+          const point = Float64Array.from(code);
+          point[still] = member.low[still] + (member.high[still] - member.low[still]) * line / 6;
+          point[moving] = member.low[moving] + (member.high[moving] - member.low[moving]) * step / 24;
+          const [x, v] = at(projected(decoder.run(member.prepared, turned(member, point, true)).value));
+          if (step) context.lineTo(x, v);
+          else context.moveTo(x, v);
         }
+        context.stroke();
       }
     }
     const [x, y] = at(projected(value));
@@ -384,13 +385,15 @@
     return { wanted, gram: geometry.gramOf(decoder.run(member.prepared, z, units).derivatives) };
   }
 
-  /** Distance to orthogonality and share off the diagonal, over active latents of the rotated member. */
-  function measured(member, { wanted, gram }) {
-    const turn = rotation(member), turnedGram = turn && state.angle !== 0
-      ? geometry.rotated(gram, wanted.indexOf(turn.first), wanted.indexOf(turn.second), turn.angle) : gram;
+  /** Distance to orthogonality and share off the diagonal, over active latents of the rotated member; remembered. */
+  function measured(member, known) {
+    const { wanted, gram } = known, turn = rotation(member), angle = turn ? turn.angle : 0;
+    if (known.angle === angle) return known.measures;
+    const turnedGram = angle !== 0 ? geometry.rotated(gram, wanted.indexOf(turn.first), wanted.indexOf(turn.second), angle) : gram;
     const kept = wanted.map((latent, i) => (member.active[latent] ? i : -1)).filter((i) => i >= 0);
     const chosen = kept.map((i) => kept.map((j) => turnedGram[i][j]));
-    return [geometry.distanceToOrthogonality(chosen), geometry.offDiagonalShare(chosen)];
+    const measures = [geometry.distanceToOrthogonality(chosen), geometry.offDiagonalShare(chosen)];
+    return Object.assign(known, { angle, measures }).measures;
   }
 
   function pointsOf(member) {
@@ -462,21 +465,22 @@
     place("sliders").replaceChildren(...active.map(slider));
     place("passive").replaceChildren(...passive.map(slider));
     place("passive-fold").hidden = !passive.length;
-    place("passive-summary").textContent = `${passive.length} passive ${passive.length === 1 ? "latent" : "latents"}: the images hardly depend on them`;
+    place("passive-summary").textContent = passive.length === 1 ? "1 passive latent: it tells next to nothing"
+      : `${passive.length} passive latents: they tell next to nothing`;
     place("no-active").hidden = active.length > 0;
     for (const select of [place("across"), place("up")]) {
       select.replaceChildren(...order.map((latent) => make("option", { value: latent, textContent: `z${latent}` + (state.lead.active[latent] ? "" : " (passive)") })));
     }
     place("across").value = state.across;
     place("up").value = state.up;
-    drawHistograms();
+    for (const part of document.querySelectorAll(".of-two")) part.hidden = state.lead.latents < 2;
   }
 
   function slider(latent) {
-    const step = (ends(latent)[1] - ends(latent)[0]) / 400;
+    const [low, high] = ends(latent), step = Number(((high - low) / VALUES).toPrecision(1));
     const name = `z${latent}`;
     const range = make("input", { type: "range", step: "any", "aria-label": `${name}, slider` });
-    const number = make("input", { type: "number", step: Number(step.toPrecision(1)), "aria-label": `${name}, value` });
+    const number = make("input", { type: "number", step, "aria-label": `${name}, value` });
     const button = make("button", { type: "button", className: "play" });
     const histogram = make("canvas", { className: "histogram", "aria-hidden": "true" });
     const label = make("span", { className: "latent-name", textContent: name }), kl = make("span", { className: "kl" });
@@ -532,9 +536,11 @@
     for (const [latent, { row, range, number, button, label, kl, holds }] of rows) {
       const playing = Boolean(state.playing && state.playing.latent === latent);
       row.classList.toggle("in-hand", state.hand === latent);
-      [range.min, range.max] = ends(latent);
+      const [low, high] = ends(latent), value = stepped(y[latent], high - low);
+      [range.min, range.max] = [low, high];
       range.value = y[latent];
-      if (document.activeElement !== number || playing) number.value = y[latent].toFixed(2);
+      range.setAttribute("aria-valuetext", value);
+      if (document.activeElement !== number || playing) number.value = value;
       label.textContent = latentName(state.lead, latent);
       kl.textContent = label.textContent === `z${latent}` ? holds : "rotated"; // its divergence is another one
       button.textContent = playing ? "❚❚" : "▶";
@@ -613,11 +619,17 @@
     place("neutral").prepend(mean);
   }
 
+  /** Takes one of the two latents of the plane in hand, unless one of them is. */
+  function takeOfPair() {
+    if (![state.across, state.up].includes(state.hand)) take(state.across);
+  }
+
   /** Moves the two latents of the plane by what a pointer or a key says. */
   function nudge(across, up) {
     const y = turned(state.lead, state.lead.z), clamp = (latent, value) => Math.min(Math.max(value, ends(latent)[0]), ends(latent)[1]);
     const size = (latent) => ends(latent)[1] - ends(latent)[0];
     stop();
+    takeOfPair();
     const pairs = [[state.across, across], [state.up, up]].filter(([, share]) => share !== 0);
     move(pairs.map(([latent, share]) => [latent, clamp(latent, y[latent] + share * size(latent))]));
   }
@@ -626,11 +638,13 @@
   function draggable(canvas) {
     let last = null;
     canvas.addEventListener("pointerdown", (event) => {
+      if (!event.isPrimary || event.button !== 0) return; // one finger, or the main button
+      if (event.pointerType === "touch" && getComputedStyle(canvas).touchAction !== "none") return; // it scrolls
       canvas.setPointerCapture(event.pointerId);
       last = [event.clientX, event.clientY];
     });
     canvas.addEventListener("pointermove", (event) => {
-      if (!last) return;
+      if (!last || !event.isPrimary) return;
       nudge((event.clientX - last[0]) / canvas.clientWidth, (last[1] - event.clientY) / canvas.clientHeight);
       last = [event.clientX, event.clientY];
     });
@@ -649,12 +663,15 @@
   }
 
   function buildMember(member) {
-    const image = make("canvas", { className: images ? "image" : "image plane", tabIndex: 0, role: "img",
-      "aria-label": `What member ${member.letter} decodes. Drag, or use the arrow keys, to move two latents.` });
+    const image = make("canvas", { className: images ? "image" : "image plane", tabIndex: 0, role: "application",
+      "aria-label": `What member ${member.letter} decodes. Drag, or use the arrow keys, to move latents.` });
     draggable(image);
     const lead = make("button", { type: "button", className: "lead-button", textContent: "Let it lead",
       title: `The sliders become those of ${member.letter}` });
-    lead.addEventListener("click", () => leadWith(member));
+    lead.addEventListener("click", () => {
+      leadWith(member);
+      image.focus({ preventScroll: true }); // the button goes
+    });
     const note = make("p", { className: "member-note" });
     const name = make("h3", { title: member.name }, make("span", { className: "letter", textContent: member.letter }), ` ${member.short}`);
     const role = make("p", { className: "role" }, ...[member.role, ...member.scores].filter(Boolean).map((line) => make("span", { textContent: line })));
@@ -719,21 +736,18 @@
     }
     place("angle").addEventListener("input", () => {
       state.angle = Number(place("angle").value) * Math.PI / 180;
-      if (![state.across, state.up].includes(state.hand)) state.hand = state.across; // one of those that turn is shown
-      changed({ hand: true });
-      drawHistograms();
-      for (const member of members) {
-        member.here = null;
-        drawMeasures(member);
-      }
+      takeOfPair(); // one of those that turn is shown
+      changed({ look: true });
+      members.forEach(drawMeasures);
     });
     place("reset").addEventListener("click", () => {
       state.angle = 0;
       place("angle").value = 0;
       startFrom(state.start);
     });
-    window.addEventListener("resize", () => changed({ build: true }));
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => changed({ build: true }));
+    // What has the focus stays as it is: a window also changes its size when a keyboard slides in.
+    window.addEventListener("resize", () => changed({ look: true }));
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => changed({ look: true }));
     leadWith(members[0]);
     startFrom(0);
     draw(); // at once: the page is whole when it is first seen

@@ -1,6 +1,5 @@
 """What `train` checks before it writes anything, and a run folder that is opened to be trained in."""
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
@@ -12,7 +11,7 @@ import torch
 from axiswise.data import FactorDataset
 from axiswise.data.dataset import value_range
 from axiswise.distributions import Likelihood
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, warn
 from axiswise.objectives.objective import needs_of
 from axiswise.population._catalogue import check_storable
 from axiswise.population._code import Code, code_of, code_of_dataset, joined_code
@@ -161,11 +160,10 @@ def _refusal(folder: RunFolder, unusable: Mapping[str, AxiswiseError], count: in
 
 def _say_what_has_no_source(code: Code) -> None:
     if names := without_source(code):
-        warnings.warn(
+        warn(
             f"The source of {', '.join(names)} cannot be read, or has changed since it was imported. What is stored is "
             "compared by bytecode, which another version of Python changes: define it in a file, and start again after "
             "a change.",
-            stacklevel=3,
         )
 
 

@@ -193,6 +193,16 @@ def type_name(dtype: torch.dtype, precision: Precision | None = None) -> str:
     return str(dtype).removeprefix("torch.") + (" with bf16 products" if precision == "bf16" else "")
 
 
+def _remedy(expected: tuple[int, ...], got: tuple[int, ...]) -> str:
+    """How to make a model and observations fit each other."""
+    if len(got) == 3 and expected == (got[2], *got[:2]):
+        return "The channels come first: np.moveaxis(x, -1, 1) puts them there."
+    return (
+        "Build the model for that shape: models.mlp takes any, models.custom what your own networks do; conv64 and "
+        "dcgan64 take 64 × 64 alone."
+    )
+
+
 def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
     if not members:
         raise AxiswiseError("Expected at least one member to train. Got none: is the grid empty?")
@@ -200,8 +210,7 @@ def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
         if member.model.shape != dataset.shape:
             raise AxiswiseError(
                 f"The model takes observations of shape {member.model.shape}. "
-                f"Got dataset {dataset.name!r} of shape {dataset.shape}. Build the model for that shape: "
-                "models.mlp takes any, models.custom what your own networks do; conv64 and dcgan64 take 64 × 64 alone."
+                f"Got dataset {dataset.name!r} of shape {dataset.shape}. {_remedy(member.model.shape, dataset.shape)}"
             )
     for member in {address(structure(member)): member for member in members}.values():
         member.objective.networks(member.model)  # raises if the model does not suit

@@ -21,3 +21,4 @@ def test_a_warning_names_the_line_that_called(tmp_path):
     first, second = done.stderr.splitlines()
     assert first.startswith(f"{script}:7: UndefinedScore: factor 1: constant, so that there is no score of it")
     assert second.strip() == "found = aw.scores.mig(codes, factors)"
+    assert "entropies=[1.099, 0.]" in done.stdout  # without the padding of columns, or a sign

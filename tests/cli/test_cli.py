@@ -224,8 +224,8 @@ def test_list_shows_costs_and_where_they_were_measured(tmp_path, monkeypatch):
     assert "exact             0.5 s      –  For any" in lines["sikka.prop4"]
     assert "exact + train      30 s      –  The best" in lines["sikka.prop1"]
     assert "train + gpu   ≥ 4.1 min ≥ 42 s  The polarized" in lines["rolinek.table1"]
-    assert "axiswise, CPU: two cores; torch 2; axiswise verify" in done.output
-    assert "axiswise_papers, GPU: one H200; torch 3; axiswise run" in done.output
+    assert "axiswise, axiswise_papers, CPU: two cores; torch 2; axiswise verify" in done.output
+    assert "axiswise, axiswise_papers, GPU: one H200; torch 3; axiswise run" in done.output
     written = read_json(tmp_path / "list.json", "axiswise-list-2")
     claims = {claim["claim"]: claim for claim in written["claims"]}
     assert claims["sikka.prop1"]["cpu"] == {"seconds": 30.5, "unknown": []}

@@ -82,8 +82,10 @@ def list_datasets(
     long: Annotated[bool, typer.Option("--long", help="Print origin, licence, citation and files, too.")] = False,
 ) -> None:
     """Show the datasets."""
-    for name, entry in _datasets().items():
-        typer.echo(f"{name:18} {inspect.cleandoc(entry.make.__doc__ or '').partition(chr(10))[0]}")
+    datasets = _datasets()
+    width = max(map(len, datasets))
+    for name, entry in datasets.items():
+        typer.echo(f"{name:{width}} {inspect.cleandoc(entry.make.__doc__ or '').partition(chr(10))[0]}")
         if long:
             for what, about in _details(entry):
                 typer.echo(f"    {what:9} {about}")

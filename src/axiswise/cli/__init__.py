@@ -35,7 +35,7 @@ from axiswise.progress import shown_on
 __all__ = ["Force", "add_command", "app", "check_output", "interrupted", "main"]
 
 COMMANDS = "axiswise.commands"
-ELSEWHERE = {"verify": "axiswise-papers", "gallery": "axiswise-papers", "bench": "axiswise-benchmarks"}
+ELSEWHERE = {"verify": "papers", "gallery": "papers", "bench": "benchmarks"}  # folders of a checkout
 
 app = typer.Typer(
     help="Train populations of variational autoencoders, measure what each latent axis found, and explain why.",
@@ -88,8 +88,9 @@ def _add_to(program: typer.Typer, name: str, command: Any) -> None:
 
 def _add_installed() -> None:
     """Adds the commands of other packages. One that is missing or broken raises an error when it is called."""
-    for name, package in ELSEWHERE.items():
-        _add_unavailable(name, f"`axiswise {name}` is in the package {package}. Install it: pip install {package}.")
+    for name, folder in ELSEWHERE.items():
+        reason = f"`axiswise {name}` is in the package axiswise-{folder}. From a checkout: pip install ./{folder}."
+        _add_unavailable(name, reason)
     for entry in entry_points(group=COMMANDS):
         try:
             add_command(entry.name, _loaded(entry))

@@ -568,7 +568,8 @@ def _rotations(rank: Rank, side: str) -> str:
 
 def _with_interval(value: Interval, digits: str) -> str:
     """An estimate and its 95 % interval, to the same digits."""
-    return f"{value.estimate:{digits}} (95 %: {value.low:{digits}} to {value.high:{digits}})"
+    text = f"{value.estimate:{digits}} (95 %: {value.low:{digits}} to {value.high:{digits}})"
+    return text.replace("-", "−")
 
 
 def _percent(share: Any, digits: int = 0) -> str:

@@ -291,23 +291,24 @@ def _member_table(section: Section) -> Markup:
 
 
 def _provenance(study: Study) -> Markup:
+    versions = _versions({name: {str(version)} for name, version in study.versions.items()})
+    differing = any(_versions(run.versions) != versions for run in study.runs)
     rows = [
         [
             element("a", run.name, href=quote(records_file(run.folder).relative_to(study.folder).as_posix())),
             _dataset(run),
             ", ".join(sorted(run.devices)),
-            _versions(run.versions),
+            *([_versions(run.versions)] if differing else []),
         ]
         for run in study.runs
     ]
-    versions = _versions({name: {str(version)} for name, version in study.versions.items()})
     return element(
         "footer",
         element("h2", "Where this comes from"),
         element("p", "Made by ", element("code", study.command), ".") if study.command else Markup(),
         element("p", f"Versions: {versions}.") if versions else Markup(),
         element("p", "Each run links to its records: a row per member and measure, in JSON Lines.", class_="note"),
-        table(["run", "dataset", "device", "versions"], rows),
+        table(["run", "dataset", "device", *(["versions"] if differing else [])], rows),
     )
 
 

@@ -39,6 +39,15 @@ def test_version():
     assert CliRunner().invoke(app, ["--version"]).output == f"axiswise {__version__}\n"
 
 
+@pytest.mark.parametrize("command", [(), ("run",), ("data",), ("data", "list")])
+def test_help_shows_flags_without_values_and_whole_sentences(command):
+    text = CliRunner().invoke(app, [*command, "--help"]).output
+    assert "--help " in text
+    assert "<bool>" not in text
+    commands = text.partition("Commands:\n")[2].partition("  bench ")[0]
+    assert "..." not in commands
+
+
 def test_the_command_line_is_frozen():
     """A new option is a decision, not an accident."""
     import typer

@@ -42,11 +42,12 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # in boxes, flags look as if they took a value
 )
 """The command line: every command is one of its own."""
 app.add_typer(data.app, name="data")
-app.command()(theory.theory)
-app.command("list")(list_studies)
+app.command(short_help="Solve the linear β-VAE exactly for every β, and draw its terms.")(theory.theory)
+app.command("list", short_help="Show studies and claims, with their costs.")(list_studies)
 app.command("score", short_help="Score codes against factors in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
@@ -135,7 +136,7 @@ def _options(
     """Options of the whole program."""
 
 
-@app.command()
+@app.command(short_help="Train and measure a study, then write its report.")
 def run(
     study: Annotated[
         str, typer.Argument(help="Name of a study (`axiswise list` shows them), file.py:study or package.module:study.")
@@ -219,7 +220,7 @@ def run(
         typer.echo(f"{folder} is read-only: no report was written.")
 
 
-@app.command()
+@app.command(short_help="Write the report of a folder of records again.")
 def report(folder: Annotated[Path, typer.Argument(help="A run or study folder.")]) -> None:
     """Turn a folder's records into one self-contained report.html and PNG figures."""
     check_drawing("A report")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # both would import PyTorch
     from axiswise.data import FactorDataset
     from axiswise.data._sources import Source
 
-app = typer.Typer(help="List, fetch and show datasets.", no_args_is_help=True)
+app = typer.Typer(help="List, fetch and show datasets.", no_args_is_help=True, rich_markup_mode=None)
 
 PathOption = Annotated[Path | None, typer.Option("--path", help="The files of a dataset of your own.")]
 

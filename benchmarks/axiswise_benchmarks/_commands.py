@@ -8,7 +8,7 @@ import typer
 
 from axiswise.cli import Force, check_output
 
-app = typer.Typer(help="Measure speed.", no_args_is_help=True)
+app = typer.Typer(help="Measure speed.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -156,6 +156,22 @@ def bad_rows(bad: Shaped[ndarray, "... n k"], labels: Sequence[str]) -> str:
     return f"{int(np.asarray(flat.any(1)).sum()):,} of {len(flat):,} rows, in {', '.join(named[:NAMED])}{rest}"
 
 
+def whole_but_continuous(columns: Columns, kinds: Sequence[Kind]) -> tuple[str, ...]:
+    """Columns that count as continuous though all their numbers are whole: they may be levels, stored as floats.
+
+    Arguments:
+        columns: The columns.
+        kinds: What each counts as.
+
+    Example:
+        >>> read = as_columns({"digit": [7.0, 1.0], "angle": [0.5, 1.0], "row": [0, 1]})
+        >>> whole_but_continuous(read, read.kinds)
+        ('digit',)
+    """
+    described = zip(columns.labels, kinds, columns.values.T, strict=True)
+    return tuple(name for name, kind, own in described if kind == "continuous" and (own == np.floor(own)).all())
+
+
 def _is_table(values: Any) -> bool:
     """Whether it has columns with names: a mapping, an array of records, a DataFrame or what else behaves as one."""
     if isinstance(values, ndarray):

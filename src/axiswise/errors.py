@@ -1,5 +1,7 @@
 """The errors that a caller may catch; every message says what was expected, what was found and what to do."""
 
+import inspect
+import warnings
 from typing import Any
 
 __all__ = ["AxiswiseError", "DataUnavailable", "NotDefined", "StudyIncomplete", "TrainingIncomplete"]
@@ -69,3 +71,19 @@ class TrainingIncomplete(AxiswiseError):
 
     def __str__(self) -> str:
         return self.args[0]
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warns at the line outside this package that led here, however deep within it the reason was found.
+
+    Example:
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     warn("Members differ.")
+        >>> str(caught[0].message)
+        'Members differ.'
+    """
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level + 1)

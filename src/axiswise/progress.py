@@ -110,11 +110,25 @@ class Lines:
             self._last = now
             timed, rest = self._done - self._first, self._total - self._done
             seconds = (now - self._since) * rest / max(timed, 1)
-            left = f", {seconds:.0f} s left" if not rest or 100 * timed >= self._total else ""
+            left = f", {duration(seconds)} left" if rest and 100 * timed >= self._total else ""
             self._log(f"  {self._title}: {100 * self._done / self._total:.0f} %{left}")
 
     def end(self) -> None:
         """Does nothing: the next line begins anew."""
+
+
+def duration(seconds: float) -> str:
+    """Writes a time in the largest unit of which there are two.
+
+    Example:
+        >>> [duration(seconds) for seconds in (0.004, 1.23, 42.0, 200.0, 9000.0)]
+        ['< 0.1 s', '1.2 s', '42 s', '3.3 min', '2.5 h']
+    """
+    if seconds < 0.1:
+        return "< 0.1 s"
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 @checked

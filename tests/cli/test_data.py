@@ -28,6 +28,7 @@ def blocks(output: str) -> dict[str, dict[str, list[str]]]:
 def test_list_names_every_dataset_once():
     lines = axiswise("list").output.splitlines()
     assert [line.split()[0] for line in lines] == list(_datasets())
+    assert len({len(line) - len(line.split(maxsplit=1)[1]) for line in lines}) == 1  # one column begins below another
     assert all(line[19:].strip().endswith(".") for line in lines)  # the first sentence of the docstring
 
 

@@ -6,6 +6,7 @@ import torch
 
 from axiswise import data, models, objectives, scores
 from axiswise.evaluation import evaluate
+from axiswise.explanation import explain
 from axiswise.population import grid, train
 from axiswise.records import Record
 
@@ -22,6 +23,7 @@ def shown() -> dict[str, object]:
         "dataset": square,
         "population": population,
         "trained": population.trained[0],
+        "explanation": explain(population[0].encode, population[0].decode, square.x(torch.arange(100))),
         "record": evaluate(population, square, [scores.mig], points=100)[0],
         "agreement": scores.agreement(codes),
         "udr": scores.udr(codes),
@@ -32,7 +34,7 @@ def shown() -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "name", ["dataset", "population", "trained", "record", "agreement", "udr", "match", "mig", "inputs"]
+    "name", ["dataset", "population", "trained", "explanation", "record", "agreement", "udr", "match", "mig", "inputs"]
 )
 def test_a_few_lines_in_python(shown, name):
     text = repr(shown[name])

@@ -414,6 +414,14 @@ def test_doubts_are_reported():
     assert any("Neighbouring singular values" in limit for limit in equal.limits)
 
 
+def test_levels_that_are_stored_as_floats_are_doubted():
+    encode, decode, x = linear([3.0, 1.0])
+    levels = np.arange(FEW) % 3
+    stored = explain(encode, decode, x[:FEW], factors=levels.astype(float), factor_names=["digit"], points=FEW)
+    assert any(limit.startswith("digit: whole numbers stored as floats, read as cont") for limit in stored.limits)
+    assert not any("stored as floats" in limit for limit in explain(encode, decode, x[:FEW], factors=levels).limits)
+
+
 def test_constant_factors_are_a_reason():
     encode, decode, x = linear([3.0, 1.0])
     found = explain(encode, decode, x, factors=np.zeros((FEW, 1), int), likelihood=Gaussian())

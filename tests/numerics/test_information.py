@@ -95,6 +95,10 @@ def test_known_entropy_and_information():
     np.testing.assert_allclose(information, np.log(2) * np.eye(2), atol=1e-15)
 
 
+def test_the_entropy_of_a_constant_has_no_sign():
+    assert not np.signbit(entropy(np.array([4, 0])))
+
+
 def test_entropy_is_scipys():
     counts = np.random.default_rng(0).integers(0, 20, (3, 4, 6))
     np.testing.assert_allclose(entropy(counts), scipy.stats.entropy(counts, axis=-1), rtol=1e-13)

@@ -93,7 +93,9 @@ def test_takes_what_fits(value, kind):
         ("mig", Callable[..., int], "`it` must be a function. Got 'mig'; pass the function itself, not its name"),
         (np.ones(2), FactorDataset, "`it` must be a FactorDataset. Got an array of float64, (2,); axiswise.data"),
         (Dog, Walks, "`it` must be a Walks. Got the class Dog"),
-        (len, str | int, "`it` must be text or a whole number. Got <built-in function len>"),
+        (len, str | int, "`it` must be text or a whole number. Got the function len"),
+        (len, Sequence[Callable], "`it` must be a sequence of values. Got the function len; put it into a list"),
+        (len, Sequence[int], "`it` must be a sequence of whole numbers. Got the function len"),
     ],
 )
 def test_names_what_does_not_fit(value, kind, message):

@@ -33,6 +33,12 @@ def dense():
     return Encoder(), nn.Sequential(nn.Linear(2, 5), nn.Tanh(), nn.Linear(5, 3))
 
 
+def squashed():
+    """Probabilities where a Bernoulli likelihood expects logits."""
+    encoder, decoder = convolutional()
+    return encoder, nn.Sequential(decoder, nn.Sigmoid())
+
+
 class Encoder(nn.Module):
     def __init__(self):
         super().__init__()
@@ -111,6 +117,12 @@ def plain_loop(member: Member, dataset) -> dict[str, torch.Tensor]:
         optimizer.step()
     found = {f"encoder.{name}": tensor for name, tensor in encoder.state_dict().items()}
     return found | {f"decoder.{name}": tensor for name, tensor in decoder.state_dict().items()}
+
+
+def test_a_sigmoid_before_a_bernoulli_likelihood_is_doubted():
+    with pytest.warns(UserWarning, match="the decoder of squashed returns lies between 0 and 1, as after a sigmoid"):
+        custom(squashed, (1, 8, 8), 2, likelihood=Bernoulli())
+    custom(squashed, (1, 8, 8), 2)  # of a Gaussian likelihood these are means
 
 
 def test_members_equal_a_plain_loop_together_and_alone(own, monkeypatch):

@@ -366,6 +366,8 @@ def test_arrays_are_no_tensors(as_installed):
     for encode in (population.encode, population[0].encode):
         with pytest.raises(AxiswiseError, match=r"`x` must be a floating-point tensor .* Got ndarray; torch.as_tensor"):
             encode(np.zeros((2, 3)))
+    with pytest.raises(AxiswiseError, match=r"Got FactorDataset; dataset.x\(torch.arange\(len\(dataset\)\)\) gives"):
+        population.encode(square)
     with pytest.raises(AxiswiseError, match=r"Expected an integer tensor of row numbers. Got ndarray; torch.as_tensor"):
         square.x(np.arange(3))
 

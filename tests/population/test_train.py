@@ -64,6 +64,9 @@ def test_bad_requests(square):
         match=r"takes observations of shape \(6,\). Got dataset 'synth_linear' of shape \(3,\).* models.mlp takes any",
     ):
         train(grid(model=models.mlp(6, 2), objective=BETA, steps=1), square)
+    last = data.arrays(np.zeros((4, 8, 6, 3), np.uint8))
+    with pytest.raises(AxiswiseError, match=r"Got .* of shape \(8, 6, 3\). The channels come first: np.moveaxis"):
+        train(grid(model=models.mlp((3, 8, 6), 2), objective=BETA, steps=1), last)
     with pytest.raises(AxiswiseError, match=r"`device` must name a device of this machine .* Got 'abacus'"):
         train(grid(model=LINEAR, objective=BETA, steps=1), square, device="abacus")
     if not torch.cuda.is_available():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from axiswise.report._folder import gather
+from axiswise.report._document import _provenance
+from axiswise.report._folder import Study, gather
 from axiswise.report._pictures import _ranks
 from axiswise.report._sections import Section, absences, describe, distinct, grouped, sections, spread, sweeps, varying
 
@@ -102,3 +103,13 @@ def test_spread_picks_best_and_worst_and_skips_members_without_a_score(row):
 def test_ranks_agree_with_scipy():
     values = np.random.default_rng(0).integers(0, 5, 40).astype(float)
     np.testing.assert_array_equal(_ranks(values), rankdata(values) - 1)
+
+
+def test_versions_of_runs_are_listed_where_they_are_not_those_of_the_study(row):
+    def page(torch: str) -> str:
+        run = gather("g/r", Path("r"), {}, [row("g/r", "m0", "mig", 0.5, versions={"torch": torch})])
+        return _provenance(Study(Path(), "title", "", "", "default", {"torch": "2.13.0"}, {}, (run,)))
+
+    assert page("2.13.0").count("torch 2.13.0") == 1
+    assert "<th>versions</th>" not in page("2.13.0")
+    assert "<td>torch 2.12.0</td>" in page("2.12.0")

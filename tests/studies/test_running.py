@@ -194,10 +194,12 @@ UNINSTALLED = "import importlib.metadata as metadata; metadata.entry_points = la
 
 @pytest.mark.parametrize("name", ["verify", "gallery", "bench"])
 def test_a_command_of_a_package_that_is_not_installed_names_it(name):
-    package = "axiswise-benchmarks" if name == "bench" else "axiswise-papers"
+    folder = "benchmarks" if name == "bench" else "papers"
     done = command(name, "anything", "--scale", "smoke", before=UNINSTALLED)
     assert done.returncode == 2
-    reason = f"axiswise: `axiswise {name}` is in the package {package}. Install it: pip install {package}.\n"
+    reason = (
+        f"axiswise: `axiswise {name}` is in the package axiswise-{folder}. From a checkout: pip install ./{folder}.\n"
+    )
     assert done.stderr == reason
 
 

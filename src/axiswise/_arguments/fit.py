@@ -81,7 +81,7 @@ def check_of(kind: Any) -> Check:
 
 def _check_plain(kind: Any) -> Check:
     """The check of a type, and of what a container has."""
-    fits, said, parts = _outside(kind), words(kind), _check_parts(kind)
+    fits, said, parts, is_part = _outside(kind), words(kind), _check_parts(kind), _outside_of_part(kind)
     made_by = getattr(kind, "_made_by", None)
     remedy = f"; {made_by} makes one" if made_by else ""
 
@@ -92,9 +92,18 @@ def _check_plain(kind: Any) -> Check:
             return f"`{name}` must be {said}. Got the class {value.__name__}"
         if said == WORDS[Callable] and isinstance(value, str):
             return f"`{name}` must be {said}. Got {shown(value)}; pass the function itself, not its name"
-        return f"`{name}` must be {said}. Got {shown(value)}{remedy}"
+        listed = "; put it into a list" if is_part(value) else ""
+        return f"`{name}` must be {said}. Got {shown(value)}{remedy or listed}"
 
     return check
+
+
+def _outside_of_part(kind: Any) -> Callable[[Any], bool]:
+    """Whether a value is what a sequence of such wants to contain."""
+    parts = get_args(kind)
+    if get_origin(kind) not in (list, Sequence, Iterable) or parts[0] in (Any, object):
+        return lambda value: False
+    return _outside(parts[0])
 
 
 def _outside(kind: Any) -> Callable[[Any], bool]:

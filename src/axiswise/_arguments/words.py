@@ -1,5 +1,6 @@
 """Values and annotations in words."""
 
+import inspect
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,13 +15,15 @@ def shown(value: Any) -> str:
     """A value in at most sixty characters and one line, whatever it is.
 
     Example:
-        >>> shown(np.zeros((2, 3))), shown("a" * 100)[-5:]
-        ('an array of float64, (2, 3)', 'aaaa…')
+        >>> shown(np.zeros((2, 3))), shown("a" * 100)[-5:], shown(sorted)
+        ('an array of float64, (2, 3)', 'aaaa…', 'the function sorted')
     """
     if is_array(value):
         return (
             f"{'an array' if isinstance(value, np.ndarray) else 'a tensor'} of {dtype_of(value)}, {tuple(value.shape)}"
         )
+    if inspect.isroutine(value) and hasattr(value, "__name__"):
+        return f"the function {value.__name__}"
     try:
         text = " ".join(repr(value).split())
     except Exception:  # of somebody else's object

@@ -35,18 +35,19 @@ from axiswise.progress import shown_on
 __all__ = ["Force", "add_command", "app", "check_output", "interrupted", "main"]
 
 COMMANDS = "axiswise.commands"
-ELSEWHERE = {"verify": "axiswise-papers", "gallery": "axiswise-papers", "bench": "axiswise-benchmarks"}
+ELSEWHERE = {"verify": "papers", "gallery": "papers", "bench": "benchmarks"}  # folders of a checkout
 
 app = typer.Typer(
     help="Train populations of variational autoencoders, measure what each latent axis found, and explain why.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # in boxes, flags look as if they took a value
 )
 """The command line: every command is one of its own."""
 app.add_typer(data.app, name="data")
-app.command()(theory.theory)
-app.command("list")(list_studies)
+app.command(short_help="Solve the linear β-VAE exactly for every β, and draw its terms.")(theory.theory)
+app.command("list", short_help="Show studies and claims, with their costs.")(list_studies)
 app.command("score", short_help="Score codes against factors in files.")(score)
 app.command("status", short_help="Show what of a run or study is done, running, waiting or failed.")(status)
 app.command("attack", short_help="Change a dataset a little so that VAEs entangle it, and judge that.")(attack)
@@ -88,8 +89,9 @@ def _add_to(program: typer.Typer, name: str, command: Any) -> None:
 
 def _add_installed() -> None:
     """Adds the commands of other packages. One that is missing or broken raises an error when it is called."""
-    for name, package in ELSEWHERE.items():
-        _add_unavailable(name, f"`axiswise {name}` is in the package {package}. Install it: pip install {package}.")
+    for name, folder in ELSEWHERE.items():
+        reason = f"`axiswise {name}` is in the package axiswise-{folder}. From a checkout: pip install ./{folder}."
+        _add_unavailable(name, reason)
     for entry in entry_points(group=COMMANDS):
         try:
             add_command(entry.name, _loaded(entry))
@@ -134,7 +136,7 @@ def _options(
     """Options of the whole program."""
 
 
-@app.command()
+@app.command(short_help="Train and measure a study, then write its report.")
 def run(
     study: Annotated[
         str, typer.Argument(help="Name of a study (`axiswise list` shows them), file.py:study or package.module:study.")
@@ -218,7 +220,7 @@ def run(
         typer.echo(f"{folder} is read-only: no report was written.")
 
 
-@app.command()
+@app.command(short_help="Write the report of a folder of records again.")
 def report(folder: Annotated[Path, typer.Argument(help="A run or study folder.")]) -> None:
     """Turn a folder's records into one self-contained report.html and PNG figures."""
     check_drawing("A report")

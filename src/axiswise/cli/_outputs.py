@@ -48,7 +48,7 @@ def check_output(path: Path | None, *, force: bool, inputs: Iterable[str | Path 
 
 
 def check_drawing(what: str) -> None:
-    """Raises if what draws pages is not installed, before any work is done for them.
+    """Raises if matplotlib, which draws pages and pictures, is not installed: before any work is done for them.
 
     Arguments:
         what: What needs it, for the message.
@@ -56,10 +56,8 @@ def check_drawing(what: str) -> None:
     Example:
         >>> check_drawing("The report")
     """
-    if missing := [name for name in ("matplotlib", "pandas") if find_spec(name) is None]:
-        raise AxiswiseError(
-            f"{what} needs {' and '.join(missing)}. Install what it needs: pip install 'axiswise[report]'."
-        )
+    if find_spec("matplotlib") is None:
+        raise AxiswiseError(f"{what} needs matplotlib. Install it: pip install 'axiswise[report]'.")
 
 
 def as_json(value: Any) -> Any:

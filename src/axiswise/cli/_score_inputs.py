@@ -196,13 +196,11 @@ def _doubts(
     named: Mapping[str, str | None],
 ) -> list[str]:
     """What may have been meant otherwise than it was read."""
+    from axiswise._columns import whole_but_continuous
+
     notes = []
     explicit = {name for names in named.values() for name in names_in(names)}
-    whole = [
-        name
-        for name, column, kind in zip(columns.labels, columns.values.T, found, strict=True)
-        if kind == "continuous" and not kinds and name not in explicit and (column == np.floor(column)).all()
-    ]
+    whole = [] if kinds else [name for name in whole_but_continuous(columns, found) if name not in explicit]
     if whole:
         flag = f"--discrete '{','.join(whole)}'"
         notes.append(

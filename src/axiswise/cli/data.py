@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # both would import PyTorch
     from axiswise.data import FactorDataset
     from axiswise.data._sources import Source
 
-app = typer.Typer(help="List, fetch and show datasets.", no_args_is_help=True)
+app = typer.Typer(help="List, fetch and show datasets.", no_args_is_help=True, rich_markup_mode=None)
 
 PathOption = Annotated[Path | None, typer.Option("--path", help="The files of a dataset of your own.")]
 
@@ -82,8 +82,10 @@ def list_datasets(
     long: Annotated[bool, typer.Option("--long", help="Print origin, licence, citation and files, too.")] = False,
 ) -> None:
     """Show the datasets."""
-    for name, entry in _datasets().items():
-        typer.echo(f"{name:18} {inspect.cleandoc(entry.make.__doc__ or '').partition(chr(10))[0]}")
+    datasets = _datasets()
+    width = max(map(len, datasets))
+    for name, entry in datasets.items():
+        typer.echo(f"{name:{width}} {inspect.cleandoc(entry.make.__doc__ or '').partition(chr(10))[0]}")
         if long:
             for what, about in _details(entry):
                 typer.echo(f"    {what:9} {about}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from axiswise.cli._outputs import LAST_SEED, SMALLEST, Force, check_output
+from axiswise.cli._outputs import LAST_SEED, SMALLEST, Force, check_drawing, check_output
 from axiswise.cli._tables import check_file, read_table
 from axiswise.errors import AxiswiseError
 
@@ -46,7 +46,8 @@ def explain(
     become grey values in 0 … 1.
     """
     check_output(out, force=force, inputs=[data, factors])
-    draw = _drawing() if out else None
+    if out:
+        check_drawing("--out")
     observations = _observations(data)
     known = _contents(factors) if factors else None
     weight = _weight(beta)
@@ -67,8 +68,10 @@ def explain(
         title=f"What the latents of {factory} do",
     )
     typer.echo(str(explanation))
-    if out and draw:
-        typer.echo(f"\npage: {draw(explanation, out)}")
+    if out:
+        from axiswise.report import page
+
+        typer.echo(f"\npage: {page(explanation, out)}")
 
 
 def _load_model(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -157,12 +160,3 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return found if SMALLEST <= found <= 1 / SMALLEST else None
-
-
-def _drawing() -> Callable[..., Path]:
-    """The function that draws the page, imported before anything is computed."""
-    try:
-        from axiswise.report import page
-    except ImportError as error:
-        raise AxiswiseError("--out needs matplotlib. Install it: pip install 'axiswise[report]'.") from error
-    return page

@@ -38,9 +38,13 @@ def list_studies(
         _print(rows)
     packages = dict.fromkeys(study.__module__.partition(".")[0] for study in found.values())
     measured = {package: _provenance(read_costs(package)) for package in packages}
+    lines: dict[str, list[str]] = {}  # packages that were measured alike share one
     for package, columns in measured.items():
         for column, about in columns.items():
-            typer.echo(f"{package}, {column.upper()}: {about['machine']}; {about['versions']}; {about['command']}")
+            line = f"{column.upper()}: {about['machine']}; {about['versions']}; {about['command']}"
+            lines.setdefault(line, []).append(package)
+    for line, measured_so in lines.items():
+        typer.echo(f"{', '.join(measured_so)}, {line}")
     if json_file:
         plain = {
             name: [{key: _plain(cell) for key, cell in row.items()} for row in rows] for name, rows in tables.items()

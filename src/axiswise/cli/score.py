@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from axiswise.cli._agreement import print_agreement
-from axiswise.cli._outputs import LAST_SEED, Force, as_json, check_output
+from axiswise.cli._outputs import LAST_SEED, Force, as_json, check_drawing, check_output
 from axiswise.cli._score_inputs import Inputs, lines_about, names_in, noted, read_inputs
 from axiswise.errors import AxiswiseError
 
@@ -104,7 +104,8 @@ def score(
         )
     chosen = _named(scores)
     check_output(json_file, force=force, inputs=(codes, factors, test_codes, test_factors))
-    draw = _drawing() if out else None
+    if out:
+        check_drawing("--out")
     inputs = read_inputs(codes, factors, test_codes, test_factors, kinds, named, missing)
     for line in lines_about(inputs):
         console.print(Text(line), soft_wrap=True)
@@ -117,9 +118,9 @@ def score(
         from axiswise.records import write_json
 
         write_json(json_file, _form(inputs, results, codes, factors, seed))
-    if out and draw:
+    if out:
         with noted():
-            pictures = _pictures(inputs, results, out, draw)
+            pictures = _pictures(inputs, results, out)
         for picture in pictures:
             console.print(Text(f"picture: {picture}"))
 
@@ -270,17 +271,9 @@ def _form(inputs: Inputs, results: Sequence[ScoreResult], codes: str, factors: s
     )
 
 
-def _drawing() -> Callable[..., Path]:
-    """The function that draws heat maps, imported before anything is computed."""
-    try:
-        from axiswise.report import heat_map_sheet
-    except ImportError as error:
-        raise AxiswiseError("--out needs matplotlib. Install it: pip install 'axiswise[report]'.") from error
-    return heat_map_sheet
-
-
-def _pictures(inputs: Inputs, results: Sequence[ScoreResult], out: Path, draw: Callable[..., Path]) -> list[Path]:
+def _pictures(inputs: Inputs, results: Sequence[ScoreResult], out: Path) -> list[Path]:
     """Draws matrices of factors by latents: mutual information, and the importances of DCI where computed."""
+    from axiswise.report import heat_map_sheet
     from axiswise.scores import mig
 
     found = mig(inputs.codes, inputs.factors, kinds=inputs.kinds)
@@ -300,7 +293,7 @@ def _pictures(inputs: Inputs, results: Sequence[ScoreResult], out: Path, draw: C
     paths = []
     for name, stack, quantity, top in matrices:
         path = out / f"{name}.png"
-        draw(
+        heat_map_sheet(
             [np.asarray(stack)[member] for member in shown],
             path,
             factors=inputs.factor_names,

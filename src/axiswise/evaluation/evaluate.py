@@ -18,7 +18,7 @@ import torch
 from axiswise._arguments import checked
 from axiswise.data import FactorDataset
 from axiswise.data.dataset import whole_identity
-from axiswise.errors import AxiswiseError, NotDefined
+from axiswise.errors import AxiswiseError, NotDefined, warn
 from axiswise.evaluation._arrays import store_arrays
 from axiswise.evaluation._quantities import QUANTITIES, Quantities, at_same_points, by_member
 from axiswise.geometry.activity import active_latents
@@ -148,9 +148,7 @@ def _own_folder(population: Population, dataset: FactorDataset) -> Path | None:
             "store=False."
         )
     if not os.access(folder, os.W_OK):
-        warnings.warn(
-            f"{folder} is read-only: what is measured is not stored. Pass an `out` to store it.", stacklevel=3
-        )
+        warn(f"{folder} is read-only: what is measured is not stored. Pass an `out` to store it.")
         return None
     return folder
 

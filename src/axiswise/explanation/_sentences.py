@@ -272,8 +272,8 @@ def _columns(found: Columns | Undefined) -> Written:
     closer = f"{_slightly(found.rank, value.high, rotated)}closer"
     sentence = (
         f"The effects of different latents are {'' if found.rank.beats_chance else 'not shown to be '}{closer} to "
-        f"orthogonal than after a random rotation: {_percent(value.estimate)} (95 %: {_percent(value.low)} to "
-        f"{_percent(value.high)}) of JᵀJ lies off its diagonal, {_percent(rotated.value)} for the model rotated. "
+        f"orthogonal than after a random rotation: {_percent(value.estimate, 1)} (95 %: {_percent(value.low, 1)} to "
+        f"{_percent(value.high, 1)}) of JᵀJ lies off its diagonal, {_percent(rotated.value, 1)} for the model rotated. "
         f"{_rotations(found.rank, 'below')} The effects of the two most similar latents are {found.closest:.0f}° apart "
         "on average. Equal singular values do not affect this."
     )
@@ -568,7 +568,8 @@ def _rotations(rank: Rank, side: str) -> str:
 
 def _with_interval(value: Interval, digits: str) -> str:
     """An estimate and its 95 % interval, to the same digits."""
-    return f"{value.estimate:{digits}} (95 %: {value.low:{digits}} to {value.high:{digits}})"
+    text = f"{value.estimate:{digits}} (95 %: {value.low:{digits}} to {value.high:{digits}})"
+    return text.replace("-", "−")
 
 
 def _percent(share: Any, digits: int = 0) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from axiswise._arguments import checked
-from axiswise._columns import Columns, as_array, as_columns
+from axiswise._columns import Columns, as_array, as_columns, whole_but_continuous
 from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
 from axiswise.explanation._observation import Observed, observe
@@ -114,6 +114,10 @@ def explain(
         quantities = compute(observed, known, beta, seed)
     findings, open_questions = write_findings(observed, quantities, beta, names)
     limits = [*observation_limits(observed), *([RANDOM_MODEL] if random else []), *open_questions]
+    if known and (whole := whole_but_continuous(known._replace(names=names), known.kinds)):
+        limits.append(
+            f"{', '.join(whole)}: whole numbers stored as floats, read as continuous. Pass levels as integers."
+        )
     about = {
         "points": len(observed.x),
         "points with Jacobians": len(observed.jacobians),

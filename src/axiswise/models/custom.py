@@ -9,14 +9,16 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from axiswise._arguments import check_fields, checked
-from axiswise.distributions import Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
-from axiswise.errors import AxiswiseError
+from axiswise.distributions import Bernoulli, Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
+from axiswise.errors import AxiswiseError, warn
 from axiswise.models._dropout import SeededDropout
 from axiswise.models._factory import call, display_name, factory_name, normal_form, takes_latents
 from axiswise.models._sizes import as_shape
 from axiswise.models.vae import VAE
 from axiswise.records._identity import left_out_if_empty, stored_as
 from axiswise.shapes import Count, Tensor
+
+ENOUGH = 16  # numbers, of which those of an untrained linear layer are all positive once in 2^16
 
 Factory = Callable[..., tuple[nn.Module, nn.Module]]
 """Builds a fresh encoder and a fresh decoder: a function, or a partial, method or object of plain values."""
@@ -146,12 +148,23 @@ def custom(
     """
     outputs = (posterior.outputs(latents), likelihood.outputs)
     network = Custom(factory, as_shape(inputs), latents, outputs, arguments or {})
-    _verify(network)
+    initial = _verify(network)
+    if isinstance(likelihood, Bernoulli) and _look_like_probabilities(initial):
+        warn(
+            f"What the decoder of {network.name} returns lies between 0 and 1, as after a sigmoid. A Bernoulli "
+            "likelihood reads logits, and has a sigmoid of its own: leave yours out."
+        )
     return VAE(network, posterior, prior, likelihood)
 
 
-def _verify(network: Custom) -> None:
-    """Raises unless the factory's modules can be trained as members."""
+def _look_like_probabilities(outputs: Tensor) -> bool:
+    """Whether untrained outputs went through a sigmoid: of enough logits some are negative, unless all are the same."""
+    inside = bool((outputs > 0.0).all()) and bool((outputs < 1.0).all())
+    return inside and outputs[0].numel() >= ENOUGH and bool(outputs.min() < outputs.max())
+
+
+def _verify(network: Custom) -> Tensor:
+    """What the decoder makes of zeros; raises unless the factory's modules can be trained as members."""
     modules, again = network.initial_modules(0), network.initial_modules(0)
     for role, module in modules.items():
         _refuse_randomness(network.name, role, module)
@@ -170,7 +183,7 @@ def _verify(network: Custom) -> None:
         )
     pixels = (network.outputs[1] * network.inputs[0], *network.inputs[1:])
     _try(network.name, "encoder", modules["encoder"], network.inputs, (network.outputs[0],))
-    _try(network.name, "decoder", modules["decoder"], (network.latents,), pixels)
+    return _try(network.name, "decoder", modules["decoder"], (network.latents,), pixels)
 
 
 def _refuse_randomness(name: str, role: str, module: nn.Module) -> None:
@@ -201,8 +214,8 @@ def _refuse_untrainable(name: str, role: str, module: nn.Module) -> None:
             raise AxiswiseError(f"The {role} of {name} must be trainable as a whole. Got {problem}. {fix}")
 
 
-def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
-    """Runs a module on zeros, in training and in evaluation mode, and checks its outputs."""
+def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Tensor:
+    """What a module makes of zeros in evaluation mode; it is run in training mode, too, and its outputs are checked."""
     like = next(module.parameters())
     zeros = torch.zeros(2, *inputs, dtype=like.dtype, device=like.device)
     training, evaluating = (SeededDropout(torch.tensor(0), torch.tensor(0)) for _ in range(2))
@@ -237,6 +250,7 @@ def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outpu
             f"Modules of {name} must not drop anything in evaluation mode. Got {role}, whose forward pass does. Use "
             "torch.nn.Dropout, or functional.dropout(x, p, self.training)."
         )
+    return found
 
 
 def _equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:

@@ -121,7 +121,7 @@ def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
     if not np.isfinite(total).all():
         raise AxiswiseError("`counts` must be finite, and their sums, too. Got NaN or infinity.")
     frequencies = counts / total
-    return np.asarray(-xlogy(frequencies, frequencies).sum(-1))
+    return np.asarray(0.0 - xlogy(frequencies, frequencies).sum(-1))  # never -0.0
 
 
 @checked

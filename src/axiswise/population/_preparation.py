@@ -1,6 +1,5 @@
 """What `train` checks before it writes anything, and a run folder that is opened to be trained in."""
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
@@ -12,7 +11,7 @@ import torch
 from axiswise.data import FactorDataset
 from axiswise.data.dataset import value_range
 from axiswise.distributions import Likelihood
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, warn
 from axiswise.objectives.objective import needs_of
 from axiswise.population._catalogue import check_storable
 from axiswise.population._code import Code, code_of, code_of_dataset, joined_code
@@ -161,11 +160,10 @@ def _refusal(folder: RunFolder, unusable: Mapping[str, AxiswiseError], count: in
 
 def _say_what_has_no_source(code: Code) -> None:
     if names := without_source(code):
-        warnings.warn(
+        warn(
             f"The source of {', '.join(names)} cannot be read, or has changed since it was imported. What is stored is "
             "compared by bytecode, which another version of Python changes: define it in a file, and start again after "
             "a change.",
-            stacklevel=3,
         )
 
 
@@ -195,6 +193,16 @@ def type_name(dtype: torch.dtype, precision: Precision | None = None) -> str:
     return str(dtype).removeprefix("torch.") + (" with bf16 products" if precision == "bf16" else "")
 
 
+def _remedy(expected: tuple[int, ...], got: tuple[int, ...]) -> str:
+    """How to make a model and observations fit each other."""
+    if len(got) == 3 and expected == (got[2], *got[:2]):
+        return "The channels come first: np.moveaxis(x, -1, 1) puts them there."
+    return (
+        "Build the model for that shape: models.mlp takes any, models.custom what your own networks do; conv64 and "
+        "dcgan64 take 64 × 64 alone."
+    )
+
+
 def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
     if not members:
         raise AxiswiseError("Expected at least one member to train. Got none: is the grid empty?")
@@ -202,8 +210,7 @@ def _check(members: Sequence[Member], dataset: FactorDataset) -> None:
         if member.model.shape != dataset.shape:
             raise AxiswiseError(
                 f"The model takes observations of shape {member.model.shape}. "
-                f"Got dataset {dataset.name!r} of shape {dataset.shape}. Build the model for that shape: "
-                "models.mlp takes any, models.custom what your own networks do; conv64 and dcgan64 take 64 × 64 alone."
+                f"Got dataset {dataset.name!r} of shape {dataset.shape}. {_remedy(member.model.shape, dataset.shape)}"
             )
     for member in {address(structure(member)): member for member in members}.values():
         member.objective.networks(member.model)  # raises if the model does not suit

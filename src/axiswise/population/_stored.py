@@ -1,6 +1,5 @@
 """What stored members and states must agree with: their run, the own code of today, and the networks it builds."""
 
-import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, warn
 from axiswise.models import Custom
 from axiswise.population._code import Code, changes
 from axiswise.population.member import Member
@@ -45,10 +44,9 @@ def check_code(path: Path, about: Mapping[str, Any], code: Code) -> None:
     """Raises if a stored file was made by other own code; warns if it does not say by which."""
     changed = changes(about, code)
     if changed is None and code:
-        warnings.warn(
+        warn(
             f"{path} was stored by version 0.1, without the code it was made with. Whether {', '.join(code)} changed "
             "since is unknown.",
-            stacklevel=2,
         )
     if changed:
         raise OtherCode(f"{path} was made with other code: {'; '.join(changed)}.")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
@@ -254,7 +255,11 @@ def refuse_arrays(x: Any) -> None:
         axiswise.errors.AxiswiseError: `x` must be a floating-point tensor of observations (n, …). Got ndarray; ...
     """
     if not isinstance(x, Tensor):
-        raise AxiswiseError(
-            f"`x` must be a floating-point tensor of observations (n, …). Got {type(x).__name__}; "
+        remedy = (
             "torch.as_tensor(x, dtype=torch.float32) makes one of an array, which for bytes is then divided by 255."
+        )
+        if isinstance(x, FactorDataset):
+            remedy = "dataset.x(torch.arange(len(dataset))) gives all of its observations."
+        raise AxiswiseError(
+            f"`x` must be a floating-point tensor of observations (n, …). Got {type(x).__name__}; {remedy}"
         )

@@ -1,7 +1,6 @@
 """`train` and `load`: from members to a population, in memory or in a run folder."""
 
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import torch
 
 from axiswise._arguments import checked
 from axiswise.data import FactorDataset
-from axiswise.errors import AxiswiseError, TrainingIncomplete
+from axiswise.errors import AxiswiseError, TrainingIncomplete, warn
 from axiswise.population._catalogue import MissingParts, own_parts
 from axiswise.population._cohort import Cohort
 from axiswise.population._device import choose_device, device_named
@@ -110,10 +109,9 @@ def train(
         missing = [member for key, member in by_address.items() if key not in done]
         remaining = job.plan(missing)
         if remaining and begun_on not in (None, target.type):
-            warnings.warn(
+            warn(
                 f"{out} was begun on {begun_on}, and the rest is trained on {target}: its members equal those of one "
                 f"device up to rounding, not bit for bit.",
-                stacklevel=2,
             )
         if remaining and telling:
             print(opening_line(len(missing), target, remaining), file=sys.stderr)

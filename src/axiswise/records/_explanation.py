@@ -105,6 +105,10 @@ class Explanation:
         known = ", ".join(finding.name for finding in self.findings)
         raise AxiswiseError(f"An explanation has the findings {known or '(none)'}. Got {name!r}.")
 
+    def __repr__(self) -> str:
+        names = ", ".join(finding.name for finding in self.findings)
+        return f"Explanation({self.title!r}, findings: {names or 'none'}; print it to read them)"
+
     def _repr_html_(self) -> str:
         answers = "".join(
             f"<dt><b>{escape(finding.question)}</b></dt><dd>{escape(finding.sentence)}</dd>"

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from axiswise.progress import duration
 from axiswise.records import records_file
 from axiswise.report._folder import Member, Run, Setting, Study, plain, spelt_out
 from axiswise.report._sections import (
@@ -70,23 +71,11 @@ def _facts(study: Study, compared: Sequence[Section]) -> Markup:
         "datasets": ", ".join(sorted({setting(member.settings["dataset"]) for member in members})),
         "steps": _range([member.settings["steps"] for member in members]),
         "device": ", ".join(sorted(frozenset().union(*(run.devices for run in study.runs)))),
-        "time of training": _duration(seconds) if seconds else "",
+        "time of training": duration(seconds) if seconds else "",
         "scale": study.scale,
     }
     pairs = (element("div", element("dt", name), element("dd", text)) for name, text in entries.items() if text)
     return element("dl", *pairs, class_="facts")
-
-
-def _duration(seconds: float) -> str:
-    """Writes a time in the unit that suits it.
-
-    Example:
-        >>> [_duration(seconds) for seconds in (0.12, 42.0, 200.0, 9000.0)]
-        ['0.1 s', '42 s', '3 min', '2.5 h']
-    """
-    if seconds < 120:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _range(values: Iterable[Setting]) -> str:
@@ -302,23 +291,24 @@ def _member_table(section: Section) -> Markup:
 
 
 def _provenance(study: Study) -> Markup:
+    versions = _versions({name: {str(version)} for name, version in study.versions.items()})
+    differing = any(_versions(run.versions) != versions for run in study.runs)
     rows = [
         [
             element("a", run.name, href=quote(records_file(run.folder).relative_to(study.folder).as_posix())),
             _dataset(run),
             ", ".join(sorted(run.devices)),
-            _versions(run.versions),
+            *([_versions(run.versions)] if differing else []),
         ]
         for run in study.runs
     ]
-    versions = _versions({name: {str(version)} for name, version in study.versions.items()})
     return element(
         "footer",
         element("h2", "Where this comes from"),
         element("p", "Made by ", element("code", study.command), ".") if study.command else Markup(),
         element("p", f"Versions: {versions}.") if versions else Markup(),
         element("p", "Each run links to its records: a row per member and measure, in JSON Lines.", class_="note"),
-        table(["run", "dataset", "device", "versions"], rows),
+        table(["run", "dataset", "device", *(["versions"] if differing else [])], rows),
     )
 
 

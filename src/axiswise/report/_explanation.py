@@ -9,13 +9,13 @@ import numpy as np
 
 from axiswise._arguments import checked
 from axiswise.records import Explanation, Finding, write_bytes
+from axiswise.report._folder import ACTIVE_BELOW
 from axiswise.report._sections import number, setting
 from axiswise.report.figures import HeatMap, explained, heat_maps
-from axiswise.report.html import Markup, Picture, element, figure, join, whole_page
+from axiswise.report.html import Markup, Picture, element, figure, join, table, whole_page
 
 Arrays = Mapping[str, np.ndarray]
 
-ACTIVE_BELOW = 0.8  # mean posterior variance, as a share of the prior's (zietlow2021, section 5.3)
 MOST_CELLS = 40  # latents of a matrix that can be read
 
 LATENTS = "The information of each latent, the most first; active latents in blue. Passive ones carry almost none."
@@ -148,9 +148,7 @@ def _numbers(finding: Finding) -> Markup:
     value = finding.value
     own = [element("b", "this model"), _range(value.estimate, value.low, value.high), f"{value.method}, over points"]
     rows = [own, *([one.name, _range(one.value, one.low, one.high), one.about] for one in finding.baselines)]
-    head = element("thead", element("tr", *(element("th", text) for text in (finding.unit, "value", "how"))))
-    body = element("tbody", *(element("tr", *(element("td", cell) for cell in row)) for row in rows))
-    return element("div", element("table", head, body), class_="scroll")
+    return table([finding.unit, "value", "how"], rows)
 
 
 def _range(value: float, low: float, high: float) -> str:

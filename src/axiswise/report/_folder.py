@@ -20,6 +20,9 @@ LONG = 48  # characters of a structure that are still worth reading
 SHORT = 6  # characters of a hash that tell a few apart
 SHA256, CUT = re.compile("[0-9a-f]{64}"), re.compile(r"… \([0-9a-f]{6}\)$")
 ACTIVE = "active_latents"  # how many, which the details of other measures say
+ACTIVE_BELOW = (
+    0.8  # mean posterior variance, as a share of the prior's: `axiswise.geometry`'s, which would import torch
+)
 
 Setting = float | int | str | None
 """What was chosen: a number, a name, or nothing where a member has no such setting."""
@@ -179,14 +182,14 @@ def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iter
                 seconds=finite(record.get("training_seconds")),
                 collapsed=set(),
             )
-        measure, value = intern(record["measure"]), finite(record.get("value"))
+        measure, value, detail = intern(record["measure"]), finite(record.get("value")), record.get("detail") or {}
         if math.isnan(value):
             member.reasons[measure] = intern(str(record.get("reason") or "the value is not a finite number"))
         else:
             member.values[measure] = value
-            if (record.get("detail") or {}).get("active_latents") == 0:
+            if detail.get(ACTIVE) == 0:
                 member.collapsed.add(measure)
-        active = _active(measure, record.get("detail") or {})
+        active = _active(measure, detail)
         if not math.isnan(active):
             member.values.setdefault(ACTIVE, active)
         devices.add(record.get("device") or "")

@@ -12,7 +12,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.records import read_arrays
 from axiswise.records._layout import arrays_file
 from axiswise.report import figures
-from axiswise.report._folder import Member, finite
+from axiswise.report._folder import ACTIVE_BELOW, Member, finite
 from axiswise.report._sections import (
     Section,
     describe,
@@ -38,7 +38,6 @@ TRAVERSAL_CAPTION = (
     "one thing along its row; a passive one changes nothing."
 )
 POOLED_CAPTION = "Members that differ in other settings are pooled: their spread does not come from the seed alone."
-ACTIVE_BELOW = 0.8  # mean posterior variance, that of `axiswise.geometry`, which would import torch
 LOSS_TERMS = ("loss", "reconstruction", "kl")
 
 

@@ -4,6 +4,7 @@ Results are generic in it, ``class MIG(NamedTuple, Of[Value])``. Type checkers d
 unless one writes ``found: MIG[ndarray] = mig(stack, factors)``.
 """
 
+import re
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -76,5 +77,5 @@ def _shown(value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype == object or array.size > 12:
         return f"array of shape {array.shape}" if array.shape else str(value)
-    text = np.array2string(array, precision=3, separator=", ")
-    return array.item() if array.ndim == 0 else " ".join(text.split())
+    text = " ".join(np.array2string(array, precision=3, separator=", ").split())
+    return array.item() if array.ndim == 0 else re.sub(r"(?<=\[) | (?=[,\]])", "", text)  # no padding

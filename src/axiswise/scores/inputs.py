@@ -1,6 +1,5 @@
 """What a score is computed from: codes and factors that belong together, and what the result says about them."""
 
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ from numpy import ndarray
 
 from axiswise._arguments import checked
 from axiswise._columns import Columns, as_columns, as_columns_alike, complete_rows
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, warn
 from axiswise.numerics import permutation
 from axiswise.scores._value import as_text
 from axiswise.scores.factors import Factors, as_factors
@@ -234,13 +233,15 @@ def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: 
     constant = factors.constant if factors else ()
     varying = (np.ptp(codes, axis=-2) > 0).sum(-1)
     if constant and factors and len(constant) < len(factors):  # if all are, the score raises an error
-        _warn(f"{', '.join(constant)}: constant, so that there is no score of it; means are over the other factors.")
+        warn(
+            f"{', '.join(constant)}: constant, so that there is no score of it; means are over the other factors.",
+            UndefinedScore,
+        )
     if codes.shape[-2] > 1 and not varying.all():  # one sample never varies
         whose = f" of members {np.flatnonzero(varying == 0).tolist()}" if varying.ndim else ""
-        _warn(f"`codes`{whose} do not vary in any latent: the model has collapsed, and its score means nothing.")
+        warn(
+            f"`codes`{whose} do not vary in any latent: the model has collapsed, and its score means nothing.",
+            UndefinedScore,
+        )
     names, levels = (factors.names, factors.levels) if factors else ((), ())
     return Inputs(codes.shape[-2], dropped, names, levels, constant, as_value(varying))
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, UndefinedScore, stacklevel=5)  # where the score was called

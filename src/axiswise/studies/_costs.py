@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from axiswise._arguments import checked, shown
 from axiswise.errors import AxiswiseError
+from axiswise.progress import duration
 from axiswise.studies.study import Study
 
 Column = Literal["cpu", "gpu"]
@@ -38,7 +39,7 @@ class Cost(NamedTuple):
         """
         if self.seconds is None:
             return "–"
-        return ("≥ " if self.unknown else "") + _duration(self.seconds)
+        return ("≥ " if self.unknown else "") + duration(self.seconds)
 
 
 @checked
@@ -103,17 +104,3 @@ def sum_costs(parts: Iterable[Cost]) -> Cost:
     parts = list(parts)
     known = [part.seconds for part in parts if part.seconds is not None]
     return Cost(math.fsum(known) if known else None, tuple(reason for part in parts for reason in part.unknown))
-
-
-def _duration(seconds: float) -> str:
-    """Writes a time in the largest unit of which there are two.
-
-    Example:
-        >>> [_duration(seconds) for seconds in (0.004, 1.23, 42.0, 200.0, 9000.0)]
-        ['< 0.1 s', '1.2 s', '42 s', '3.3 min', '2.5 h']
-    """
-    if seconds < 0.1:
-        return "< 0.1 s"
-    if seconds < 120:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -66,7 +66,7 @@ def quickstart(scale: Scale) -> list[Run]:
     across, its place down and its size at β = 0.5; all mix them where β is small. Where β is larger still, latents are
     switched off, and what they encoded is lost.
 
-    Command: ``axiswise run quickstart``. Cost: two to five minutes on two cores.
+    Command: ``axiswise run quickstart``. Cost: one to three minutes on two cores.
 
     Settings were chosen with seeds from 100 on; the page shows those from 0.
 

@@ -57,6 +57,20 @@ class Mappable(TorchFunctionMode):
         return (NORMS | WRITTEN_OUT).get(func, func)(*args, **(kwargs or {}))
 
 
+class WithinTransforms(TorchFunctionMode):
+    """While it is active, norms within a transform of `torch.func` are computed by formulas, as those of a stack are.
+
+    It is for members that are not mapped: an objective may differentiate their networks in forward mode, of which
+    PyTorch's own norms have wrong second derivatives.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        within = torch._C._functorch.maybe_current_level() is not None  # pyright: ignore[reportAttributeAccessIssue]
+        return (NORMS.get(func, func) if within else func)(*args, **(kwargs or {}))
+
+
 def _view(x: Tensor, *sizes: Any, size: Any = None, dtype: torch.dtype | None = None) -> Tensor:
     """`Tensor.view` of any tensor: one that does not lie in memory as its sizes want is copied."""
     kind = dtype or next((each for each in sizes if isinstance(each, torch.dtype)), None)

@@ -34,6 +34,8 @@ def map_over(one: Callable[..., Any], axes: tuple[int | None, ...], *arguments: 
     try:
         with Mappable():
             return vmap(one, in_dims=axes)(*arguments)
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError as error:
         if any(word in str(error) for word in REFUSED):
             raise

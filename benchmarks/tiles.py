@@ -33,6 +33,7 @@ SUMMING = (  # rows, columns, depth: sums run over rows
     *(Blocks(64, 128, 128, 8, 3), Blocks(64, 128, 128, 4, 3), Blocks(64, 128, 64, 4, 4), Blocks(64, 64, 64, 4, 4)),
     *(Blocks(128, 64, 64, 4, 3), Blocks(64, 64, 256, 4, 3), Blocks(64, 64, 128, 4, 3), Blocks(64, 128, 256, 8, 3)),
     *(Blocks(128, 32, 32, 4, 3), Blocks(128, 32, 128, 4, 3), Blocks(128, 64, 32, 4, 3), Blocks(128, 128, 128, 8, 2)),
+    *(Blocks(64, 32, 128, 4, 3), Blocks(64, 32, 256, 8, 3), Blocks(64, 64, 256, 8, 3), Blocks(128, 64, 128, 8, 3)),
 )
 
 

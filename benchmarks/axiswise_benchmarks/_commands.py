@@ -1,8 +1,9 @@
 """`axiswise bench`: speeds, as ratios measured in one run."""
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +23,7 @@ def population(
     members: Annotated[int, typer.Option(min=1, max=10_000, help="Members of the population.")] = 64,
     repeats: Annotated[int, typer.Option(min=1, max=1_000, help="Interleaved repeats; medians are printed.")] = 5,
     conv: Annotated[bool, typer.Option(help="Whether to measure the convolutional network too.")] = True,
+    only: Annotated[list[str] | None, typer.Option(help="A row of the table, by its name; repeatable.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
     force: Force = False,
 ) -> None:
@@ -32,13 +34,14 @@ def population(
 
     check_output(json_file, force=force)
     if device_named(device).type == "cuda":
-        _throughput(device, json_file)
+        _throughput(device, only or [], json_file)
         return
 
+    jobs = _named(standard_jobs(members, conv=conv), only or [])
     typer.echo(f"milliseconds for a step of all members, medians of {repeats} interleaved repeats")
     typer.echo(f"{'job':34} {'one by one':>12} {'population':>12} {'ratio':>7}")
     rows = []
-    for job in standard_jobs(members, conv=conv):
+    for job in jobs:
         result = compare(job, device=device, repeats=repeats)
         rows.append({"job": job.name, **result._asdict()})
         typer.echo(f"{job.name:34} {result.loop_ms:12.2f} {result.population_ms:12.2f} {result.ratio:7.1f}")
@@ -249,8 +252,21 @@ def _peak_memory() -> float | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 
 
-def _throughput(device: str, json_file: Path | None) -> None:
-    """Model-steps a second on a GPU, against one model at a time and against what the memory allows."""
+def _named(rows: Iterable[Any], only: Sequence[str]) -> list[Any]:
+    """The rows of those names; all of them if there is none."""
+    from axiswise.errors import AxiswiseError
+
+    known = {row.name: row for row in rows}
+    if unknown := [name for name in only if name not in known]:
+        raise AxiswiseError(f"--only must name rows of the table ({'; '.join(known)}). Got {unknown[0]!r}.")
+    return [known[name] for name in only or known]
+
+
+def _throughput(device: str, only: Sequence[str], json_file: Path | None) -> None:
+    """Model-steps a second on a GPU, against one model at a time and against what the memory allows.
+
+    What was found is written after each task: all of them take longer than a GPU may be there.
+    """
     import torch
 
     from axiswise.records import versions, write_json
@@ -266,12 +282,13 @@ def _throughput(device: str, json_file: Path | None) -> None:
     )
 
     gpu = torch.device(device)
+    wanted = _named(tasks(gpu), only)
     name, speed = torch.cuda.get_device_name(gpu), bandwidth(gpu)
     typer.echo(f"{name}, copies at {speed / 1e12:.2f} TB/s; model-steps a second, draws and batches included")
     typer.echo("floor: the rate at which the memory alone could keep up; GB/s: unavoidable traffic at that rate")
     typer.echo(f"{'task':26} {'members':>12} {'rate':>9} {'× eager':>8} {'TFLOP/s':>8} {'GB/s':>7} {'of floor':>9}")
     rows = []
-    for task in tasks(gpu):
+    for task in wanted:
         needed, eager = work(task), eager_rate(task)
         found = [("eager", 1, eager)]
         for way, measured in (("compiled", compiled_rate), ("graph", graph_rate)):
@@ -287,6 +304,6 @@ def _throughput(device: str, json_file: Path | None) -> None:
             rows.append({**row, **needed._asdict(), "share_of_floor": share})
             achieved = f"{rate * needed.flops / 1e12:8.1f} {rate * needed.bytes / 1e9:7.0f} {share:9.1%}"
             typer.echo(f"{task.name:26} {count:>3} {precision:8} {rate:9.0f} {rate / eager:8.1f} {achieved}")
-    if json_file:
-        about = {"format": "axiswise-bench-1", "device": name, "bandwidth": speed, "versions": versions()}
-        write_json(json_file, {**about, "rows": rows})
+        if json_file:
+            about = {"format": "axiswise-bench-1", "device": name, "bandwidth": speed, "versions": versions()}
+            write_json(json_file, {**about, "rows": rows})

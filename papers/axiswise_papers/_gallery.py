@@ -79,13 +79,14 @@ PAPERS = (
 )
 
 
-def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> list[Path]:
+def publish(runs: str | Path, results: str | Path, studies: Sequence[str], *, add: bool = False) -> list[Path]:
     """Copies the records of studies, compressed, and the arrays that their figures need, without any weights.
 
     Arguments:
         runs: Folder of the studies, one each, as `verify` leaves it.
         results: Folder to copy into: ``PAPER/STUDY``.
         studies: Names of the studies, paper.study.
+        add: Whether they are added to runs of the same studies that were copied before, as `copy_results` does it.
 
     Returns:
         The folders that were written.
@@ -97,14 +98,14 @@ def publish(runs: str | Path, results: str | Path, studies: Sequence[str]) -> li
             arrays = DRAWN_ARRAYS.get(name, ())
             if arrays is _SIDES:
                 arrays = [(run, stored, _first_members(source, run)) for run, stored, _ in _SIDES]
-            copy_results(source, target, arrays)
+            copy_results(source, target, arrays, add=add)
             written.append(target)
     return written
 
 
 def _first_members(study: Path, run: str) -> list[str]:
     """The members of the first seeds of a run, and its factors."""
-    members = {record.seed: record.member for record in read_runs(study)[run]}
+    members = {record.seed: record.member for record in read_runs(study).get(run, ())}
     return [*(members[seed] for seed in sorted(members)[:SQUARES]), "factors"]
 
 

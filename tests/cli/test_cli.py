@@ -68,7 +68,7 @@ def test_the_command_line_is_frozen():
         "bench data": ["--device", "--force", "--json", "--members", "--repeats"],
         "bench geometry": ["--force", "--json", "--points"],
         "bench networks": ["--device", "--force", "--json", "--members", "--only", "--processes"],
-        "bench population": ["--conv", "--device", "--force", "--json", "--members", "--repeats"],
+        "bench population": ["--conv", "--device", "--force", "--json", "--members", "--only", "--repeats"],
         "bench scores": ["--exact", "--force", "--json", "--members"],
         "bench study": ["--device", "--force", "--json", "--out", "--scale", "name"],
         "data get": ["--path", "name"],
@@ -301,12 +301,14 @@ def test_bench_prints_and_writes_ratios(tmp_path, monkeypatch):
     from axiswise_benchmarks import population as benchmark
 
     monkeypatch.setattr(benchmark, "WARM_UP", 2)
-    jobs = benchmark.standard_jobs
-    monkeypatch.setattr(benchmark, "standard_jobs", lambda members, conv: list(jobs(members, conv=conv))[:1])
     arguments = ["bench", "population", "--members", "3", "--repeats", "1", "--json", str(tmp_path / "bench.json")]
+    unknown = CliRunner().invoke(app, [*arguments, "--only", "mnist"])
+    assert str(unknown.exception).startswith("--only must name rows of the table (non-linear task, batch 32; ")
+    arguments += ["--only", "non-linear task, batch 16"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     (row,) = json.loads((tmp_path / "bench.json").read_text())["rows"]
+    assert row["job"] == "non-linear task, batch 16"
     assert row["ratio"] == pytest.approx(row["loop_ms"] / row["population_ms"])
     assert f"{row['ratio']:7.1f}" in done.output
 

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from axiswise import data, distributions, grid, models, objectives, train
 from axiswise.cli import app
 from axiswise.engines import run_study
-from axiswise.errors import StudyIncomplete
+from axiswise.errors import DataUnavailable, StudyIncomplete
 from axiswise.population import _cohort, loop
 from axiswise.population._cohort_folder import CohortFolder
 from axiswise.population._folder import RunFolder
 from axiswise.population._training import train_cohorts
-from axiswise.records import read_json
+from axiswise.records import read_json, read_study_header
 from axiswise.records._layout import PLAN, PLAN_FILE
 from axiswise.scores import mig
 from axiswise.studies import Run
@@ -221,6 +221,40 @@ def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(
         assert not list(out.glob("cohorts/*"))
         assert not (out / PLAN_FILE).exists()
     assert kills >= 8
+
+
+def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, pooling, monkeypatch):
+    """Its data are gone for a while: nothing is thrown away, and once they are back it goes on to the same bits."""
+    gone = []
+
+    def second():
+        if gone:
+            raise DataUnavailable("the disk is not there")
+        return SECOND()
+
+    def two(scale):
+        return [Run("first", FIRST, members(0.1), [mig]), Run("second", second, members(4.0), [mig])]
+
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
+    run_study(two, "smoke", tmp_path / "whole")
+    for name in ("out", "anew"):
+        with monkeypatch.context() as patch:
+            assert killed_at(2, patch, partial(run_study, two, "smoke", tmp_path / name), after=True)
+    (state,) = tmp_path.glob("out/cohorts/*")
+    before = state.read_bytes()
+    gone.append(True)
+    with pytest.raises(StudyIncomplete, match=r"1 of 2 runs failed(?s:.*)first: These members train together .*second"):
+        run_study(two, "smoke", tmp_path / "out")
+    assert state.read_bytes() == before
+    assert read_study_header(tmp_path / "out")["skipped"] == {"second": "the disk is not there"}
+    run_study(two, "smoke", tmp_path / "anew", retrain=True)  # without it
+    assert not list(tmp_path.glob("anew/cohorts/*"))
+    assert {run for run, _, _ in rows(tmp_path / "anew")} == {"first"}
+    gone.clear()
+    run_study(two, "smoke", tmp_path / "out")
+    assert weights(tmp_path / "out") == weights(tmp_path / "whole")
 
 
 def broken():

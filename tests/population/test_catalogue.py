@@ -5,12 +5,13 @@ ordinary modules, `torch.optim`, no vectorisation, no tracing, the same draws. W
 tests/objectives; here it is that a population trains it as a plain loop does.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import nn
+from torch.func import jvp
 
 from axiswise import data, models, optimizers, train
 from axiswise.distributions import (
@@ -244,3 +245,34 @@ def test_members_are_independent_where_decoders_are_differentiated_twice(name, h
     together = train(members, square(), dtype=torch.float64)
     for member, trained in zip(members, together.trained, strict=True):
         assert_close(trained.weights, plain_loop(member, square()))
+
+
+class NormByHand(nn.LayerNorm):
+    """A layer norm by its formula, of which PyTorch has no derivative of its own."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        return centred / (centred.square().mean(-1, keepdim=True) + self.eps).sqrt() * self.weight + self.bias
+
+
+@dataclass(frozen=True)
+class Smooth(BetaVAE):
+    """A user's objective, which differentiates the decoder in forward mode, and asks nothing of its norms."""
+
+    def loss(self, networks, batch, draws, step):
+        terms, mean = super().loss(networks, batch, draws, step), networks.encode(batch.x).mean
+        slope = jvp(networks.decode, (mean,), (torch.ones_like(mean),))[1]
+        return terms._replace(total=terms.total + slope.square().mean())
+
+
+def test_members_are_independent_where_an_objective_differentiates_by_itself():
+    """Together and alone, against a plain loop with a norm that was written by hand."""
+    own = models.custom(lambda: (nn.Linear(3, 4), normalising(nn.LayerNorm(8), 8)), inputs=3, latents=2)
+    by_hand = models.custom(lambda: (nn.Linear(3, 4), normalising(NormByHand(8), 8)), inputs=3, latents=2)
+    adam = optimizers.Adam(lr=RATE, eps=EPS)
+    members = [Member(own, Smooth(), 5, batch=BATCH, seed=seed, optimizer=adam, history=5) for seed in (3, 11)]
+    together = train(members, square(), dtype=torch.float64)
+    alone = train(members[:1], square(), dtype=torch.float64)
+    expected = [plain_loop(replace(member, model=by_hand), square()) for member in members]
+    for found, wanted in zip((*together.trained, *alone.trained), (*expected, expected[0]), strict=True):
+        assert_close(found.weights, wanted)

@@ -172,3 +172,15 @@ def test_a_view_of_images_that_lie_otherwise_is_a_copy():
 
     for found, expected in zip(over_members(one, stacked=True)(x), (x.flatten(2), x.flatten(1)), strict=False):
         assert torch.equal(found, expected)
+
+
+def test_too_little_memory_is_said_and_not_taken_for_a_layer_that_cannot_be_mapped():
+    class Large(nn.Linear):
+        def forward(self, x):
+            if torch._C._functorch.maybe_current_level() is not None:  # of all members together, not of one
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            return super().forward(x)
+
+    x = torch.randn(3, 2, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        compared(lambda: Large(4, 3), x)

@@ -113,6 +113,17 @@ def test_pieces_of_a_study_add_up(study, tmp_path_factory):
     assert read_study_header(copy)["runs"] == [f"arm/{variant}" for variant in LATER]
 
 
+def test_a_piece_that_is_not_measured_to_its_end_is_left_out(study, tmp_path_factory):
+    copy, rows = tmp_path_factory.mktemp("published"), study / "arm" / "changed" / "records.jsonl"
+    lines = rows.read_text().splitlines(keepends=True)
+    rows.write_text("".join(line for line in lines if json.loads(line)["seed"] != SEEDS[-1]))
+    copy_results(study, copy, add=True)
+    assert read_study_header(copy)["runs"] == [*read_runs(copy)][::-1] == ["arm/original", "arm/noise"]
+    rows.write_text("".join(lines))
+    copy_results(study, copy, add=True)
+    assert read_study_header(copy)["runs"] == [f"arm/{variant}" for variant in LATER]
+
+
 def test_the_papers(study, tmp_path_factory):
     copy = tmp_path_factory.mktemp("published")
     copy_results(study, copy)

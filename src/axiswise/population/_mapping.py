@@ -34,6 +34,8 @@ def map_over(one: Callable[..., Any], axes: tuple[int | None, ...], *arguments: 
     try:
         with Mappable():
             return vmap(one, in_dims=axes)(*arguments)
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError as error:
         if any(word in str(error) for word in REFUSED):
             raise
@@ -55,6 +57,20 @@ class Mappable(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         return (NORMS | WRITTEN_OUT).get(func, func)(*args, **(kwargs or {}))
+
+
+class WithinTransforms(TorchFunctionMode):
+    """While it is active, norms within a transform of `torch.func` are computed by formulas, as those of a stack are.
+
+    It is for members that are not mapped: an objective may differentiate their networks in forward mode, of which
+    PyTorch's own norms have wrong second derivatives.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        within = torch._C._functorch.maybe_current_level() is not None  # pyright: ignore[reportAttributeAccessIssue]
+        return (NORMS.get(func, func) if within else func)(*args, **(kwargs or {}))
 
 
 def _view(x: Tensor, *sizes: Any, size: Any = None, dtype: torch.dtype | None = None) -> Tensor:

@@ -59,7 +59,7 @@ from torch.utils import _pytree as pytree
 
 from axiswise._arguments import check_fields
 from axiswise.optimizers import Optimizer
-from axiswise.population._mapping import map_over
+from axiswise.population._mapping import WithinTransforms, map_over
 from axiswise.shapes import Float, Tensor
 
 __all__ = ["Inputs", "Losses", "Precision", "Program", "Update", "WeightGroup", "bind", "over_members"]
@@ -226,7 +226,8 @@ def over_members(one: Callable[..., Any], *, stacked: bool, shared: Sequence[int
                 argument if axis is None else pytree.tree_map(take, argument)
                 for argument, axis in zip(arguments, axes, strict=True)
             )
-            return one(*parts)
+            with WithinTransforms():
+                return one(*parts)
 
         if rows == 1:
             return pytree.tree_map(lambda single: single.unsqueeze(0), taken(0))

@@ -24,7 +24,7 @@ from axiswise.records._layout import (
     arrays_file,
     records_files,
 )
-from axiswise.records._record import read_runs
+from axiswise.records._record import count_records, read_runs
 
 NAMES = ("runs", "skipped", "failed", "running", "planned")  # fields of a study's header that name runs
 SAME = ("study", "scale", "seeds_from")  # fields in which pieces of a study agree
@@ -127,7 +127,7 @@ def copy_results(
         target: The folder to copy into.
         arrays: Arrays to copy as well: the run, the name they are stored under, and which of them, all if empty.
         add: Whether runs that were copied there before and are not in `study` stay, so that the pieces of a study, made
-            by ``axiswise run --only``, add up.
+            by ``axiswise run --only``, add up. Runs that are not measured to their end are left out then.
 
     Raises:
         AxiswiseError: If something is to be added to another study, or to one of another scale or other seeds.
@@ -136,6 +136,8 @@ def copy_results(
         >>> copy_results(Path("runs/mine-default"), Path("results/mine"))  # doctest: +SKIP
     """
     about, earlier, runs = read_study_header(study), read_study_header(target) if add else {}, read_runs(study)
+    if add:
+        runs = {run: records for run, records in runs.items() if _is_measured(study / run, about, run)}
     for field in SAME if earlier else ():
         if earlier.get(field) != about.get(field):
             raise AxiswiseError(
@@ -146,7 +148,7 @@ def copy_results(
         if run in runs or not add:
             shutil.rmtree(path.parent)
     header = {field: about[field] for field in PUBLISHED if field in about}
-    if earlier:
+    if add:
         order = [*about.get("planned", ()), *earlier.get("runs", ()), *about.get("runs", ())]
         kept = {*records_files(target), *runs}
         header["runs"] = [run for run in dict.fromkeys(order) if run in kept]
@@ -157,5 +159,14 @@ def copy_results(
         write_rows(target / run / (RECORDS_FILE + GZIP), records)
         write_bytes(target / run / RUN_FILE, (study / run / RUN_FILE).read_bytes())
     for run, name, needed in arrays:
-        if stored := read_arrays(study / run, name):
+        if run in runs and (stored := read_arrays(study / run, name)):
             write_arrays(target / run, name, {key: stored[key] for key in stored if not needed or key in needed})
+
+
+def _is_measured(folder: Path, about: Mapping[str, Any], run: str) -> bool:
+    """Whether a run has a record of every member and measure that its study's header plans, if it plans the run."""
+    planned = about.get("planned", {}).get(run)
+    if planned is None:
+        return True
+    members, measures = set(planned["members"]), set(planned["measures"])
+    return count_records(folder, members, measures) == len(members) * len(measures)

@@ -159,7 +159,7 @@ def open_study(
     fast_precision(precision, torch.float32, target)
     name = name or str(getattr(study, "__name__", "study"))
     runs = with_seeds_from(_runs(study, scale, name), seeds_from)
-    chosen = _chosen(runs, only)
+    chosen = chosen_runs(runs, only)
     title, _, rest = inspect.cleandoc(getattr(study, "__doc__", None) or name).partition("\n\n")
     about: dict[str, Any] = {"format": STUDY, "study": name, "title": title, "summary": rest.partition("\n\n")[0]}
     about |= {"scale": scale, "device": str(target)}
@@ -333,7 +333,7 @@ def _runs(study: Study, scale: Scale, name: str) -> list[Run]:
     return list(runs)
 
 
-def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[int]:
+def chosen_runs(runs: Sequence[Run], only: Sequence[str]) -> list[int]:
     """The numbers of the runs whose names match one of the patterns; all of them if there is none."""
     names = [run.name for run in runs]
     for pattern in only:

@@ -4,7 +4,7 @@ Finished members and records stay in the folder of their run. The plan and the s
 are in the study's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from axiswise.population._folder import RunFolder
 from axiswise.population._preparation import Prepared, fast_precision, opened
 from axiswise.population._training import train_cohorts
 from axiswise.records import address, read_json
+from axiswise.records._files import Json
 from axiswise.records._forms import PlanForm
 from axiswise.records._layout import PLAN, PLAN_FILE
 from axiswise.studies._folder import StudyFolder, complete, data_of, refuse_changed_measures
@@ -84,15 +85,20 @@ class Pool:
             progress: Receives how far training is.
             ready: Called with the name of each run of which nothing is left to be trained here.
         """
-        place = CohortFolder(self._folder.path, {name: job.home for name, job in self.jobs.items()}, self._holds)
-        planned = place.plan(self._missing, self._cohorts)
+        closed = {} if self._retrain else self._closed()
+        homes = closed | {name: job.home for name, job in self.jobs.items()}
+        place = CohortFolder(self._folder.path, homes, self._holds)
+        planned = []
+        for cohort in place.plan(self._missing, self._cohorts):
+            if others := closed.keys() & set(cohort.runs):
+                self._fail(cohort, Failure(_waiting(others), (), ""))
+            else:
+                planned.append(cohort)
         left = {name: sum(name in cohort.runs for cohort in planned) for name in self.jobs}
 
         def end(cohort: Cohort, failure: Failure | None) -> None:
             if failure and place.planned() & set(cohort.keys):  # else its members are trained by their own runs
-                for run in dict.fromkeys(cohort.runs):
-                    members = tuple(key for name, key in cohort.keys if name == run)
-                    self.failures.setdefault(run, []).append(failure._replace(members=members))
+                self._fail(cohort, failure)
             for run in dict.fromkeys(cohort.runs):
                 left[run] -= 1
                 if not left[run]:
@@ -115,6 +121,17 @@ class Pool:
         self._data.clear()
         if self._folder.device.type == "cuda":
             torch.cuda.empty_cache()  # which those need who measure
+
+    def _fail(self, cohort: Cohort, failure: Failure) -> None:
+        """Notes what went wrong with a cohort for each of its runs, with the members of that run."""
+        for run in dict.fromkeys(cohort.runs):
+            members = tuple(key for name, key in cohort.keys if name == run)
+            self.failures.setdefault(run, []).append(failure._replace(members=members))
+
+    def _closed(self) -> dict[str, Json]:
+        """What the plan says of runs of this study that have begun with others, and cannot be opened now."""
+        own = {run.name for run in self._folder.runs} - self.jobs.keys()
+        return {name: home for name, home in homes_of_plan(self._folder.path).items() if name in own}
 
     def _holds(self, key: Key) -> bool:
         job = self.jobs.get(key[0])
@@ -189,7 +206,7 @@ def train_together(
         ready: Called once for each run, with its number, as soon as nothing is left to be trained here; its data, if
             they were made; and what went wrong. Its folder is open to others then.
     """
-    needed = runs_of_plan(folder.path)  # which go on, chosen or not
+    needed = homes_of_plan(folder.path)  # which go on, chosen or not
     numbers = {
         run.name: number for number, run in enumerate(folder.runs) if number in folder.chosen or run.name in needed
     }
@@ -215,10 +232,18 @@ def train_together(
         pool.close()
 
 
-def runs_of_plan(folder: Path) -> set[str]:
-    """The names of the runs that unfinished cohorts of a study have members of."""
+def homes_of_plan(folder: Path) -> dict[str, Json]:
+    """The runs that unfinished cohorts of a study have members of, by their names, and what is said of each."""
     path = folder / PLAN_FILE
-    return set(read_json(path, PLAN, PlanForm).get("homes", {})) if path.exists() else set()
+    return read_json(path, PLAN, PlanForm).get("homes", {}) if path.exists() else {}
+
+
+def _waiting(runs: Iterable[str]) -> str:
+    """Why members are not trained that have begun with those of other runs."""
+    return (
+        f"These members train together with some of {', '.join(sorted(runs))}, which cannot be opened and says why. "
+        "What was trained is kept: mend that, and the same command goes on; or train them anew with --retrain."
+    )
 
 
 def untouched(run: Run, folder: RunFolder) -> bool:

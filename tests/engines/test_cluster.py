@@ -570,6 +570,7 @@ def test_a_study_of_the_script_that_was_started_is_refused(tmp_path, monkeypatch
 
     study.__module__, study.__qualname__ = "__main__", "study"
     monkeypatch.setattr(sys.modules["__main__"], "study", study, raising=False)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "script.py", raising=False)  # pytest's workers have none
     with pytest.raises(
         AxiswiseError, match=r"'study' is in the script that was started, which has none. Put it into a"
     ):
@@ -621,7 +622,7 @@ def test_no_room_for_what_tasks_need_is_one_line():
         Cluster(StubRay()).share(b"files")
 
 
-def test_tasks_have_the_cores_of_the_plan_or_a_gpu():
+def test_tasks_have_the_cores_of_the_plan_or_their_part_of_a_gpu():
     asked = []
 
     class Ray:
@@ -654,15 +655,51 @@ def test_tasks_have_the_cores_of_the_plan_or_a_gpu():
     assert nodes.nodes[0] == ("big/012345", 16, 8)
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert (nodes.slots(cpu), nodes.slots(gpu), nodes.threads(cpu), nodes.threads(gpu)) == (20, 8, 4, 2)
-    cluster.start(3, cpu, frozenset())
-    cluster.start(3, gpu, {"gone/012345"})
-    cluster.start(3, gpu, {"big/112345", "big/012345", "gone/012345"})
-    on_gpu = {"num_cpus": 1, "num_gpus": 1, "max_retries": 0}
+    measuring = _node.Task(0, (), None, None, {}, None)
+    training = measuring._replace(cohort={"layout": "of a cohort"})
+    job = _node.Job(("", ""), "default", 0, "cuda", 1, False, (), {})
+    cluster.start(3, cpu, frozenset(), job, training)
+    cluster.start(3, gpu, {"gone/012345"}, job, training)
+    cluster.start(3, gpu, {"big/112345", "big/012345", "gone/012345"}, job, measuring)
     assert asked == [
         {"num_cpus": 3, "max_retries": 0},
-        on_gpu,
-        {**on_gpu, "label_selector": {"ray.io/node-id": "!in(0123456789,1123456789)"}},
+        {"num_cpus": 1, "num_gpus": 0.75, "max_retries": 0},
+        {
+            **{"num_cpus": 2, "num_gpus": 0.25, "max_retries": 0},
+            "label_selector": {"ray.io/node-id": "!in(0123456789,1123456789)"},
+        },
     ]
+
+
+@pytest.mark.filterwarnings("ignore:.* was begun on cuda")
+def test_on_gpus_runs_are_measured_beside_training(studies, tmp_path, on_cluster, monkeypatch):
+    """A driver without a GPU plans for a node with one, which is this process, on its CPU."""
+    events, begin, hear = [], OneProcess.start, OneProcess.report
+
+    def start(self, threads, device, avoided, job, task, *parcels):
+        events.append(("begins", task.run, task.cohort is None))
+        return begin(self, threads, device, avoided, job, task, *parcels)
+
+    def report(self, stream):
+        found, task = hear(self, stream), self.started[self.streams.index(stream)]
+        if found.ended:
+            events.append(("ends", task.run, task.cohort is None))
+        return found
+
+    monkeypatch.setattr(OneProcess, "nodes", lambda self: Nodes((Node("here", 2, 1),)))
+    monkeypatch.setattr(OneProcess, "start", start)
+    monkeypatch.setattr(OneProcess, "report", report)
+    monkeypatch.setattr(_node, "find_device", lambda named: torch.device("cpu"))
+    monkeypatch.setattr(_cluster, "QUEUED", 0)
+    on_cluster(studies.brief, tmp_path / "out", device="cuda")
+    assert events[:4] == [
+        ("begins", 0, False),  # the GPU has one cohort at a time
+        ("ends", 0, False),
+        ("begins", 0, True),
+        ("begins", 1, False),  # while the first run is measured
+    ]
+    assert sorted(events[4:]) == [("begins", 1, True), ("ends", 0, True), ("ends", 1, False), ("ends", 1, True)]
+    assert len(rows(tmp_path / "out")) == 4
 
 
 def test_cohorts_that_cross_runs_are_refused(studies, tmp_path, on_cluster):

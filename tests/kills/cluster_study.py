@@ -67,9 +67,12 @@ def scattered(scale):
 
 
 def gpu_seen(scale):
-    """Says which GPUs the process of a node is told to see, while another does the same."""
-    time.sleep(5.0)
-    raise RuntimeError(f"this process sees GPU {os.environ['CUDA_VISIBLE_DEVICES']}")
+    """Says which GPU the process of a node is told to see, once three such processes are at work."""
+    meeting, end = Path(os.environ["CLUSTER_MEETING"]), time.monotonic() + 120.0
+    (meeting / str(os.getpid())).touch()
+    while (there := len(list(meeting.iterdir()))) < 3 and time.monotonic() < end:
+        time.sleep(0.05)
+    raise RuntimeError(f"one of {there} processes sees GPU {os.environ['CUDA_VISIBLE_DEVICES']}")
 
 
 def unavailable(scale):

@@ -246,19 +246,21 @@ def test_a_node_that_cannot_have_the_data_leaves_the_work_to_the_other(tmp_path,
     assert unequal(results(local), results(remote)) == []
 
 
-def test_tasks_see_one_gpu_each():
-    """Ray is told of two GPUs that may not be there; the tasks say which one they see, and fail."""
+def test_tasks_see_one_gpu_each_and_measure_beside_training(tmp_path):
+    """Ray is told of two GPUs that may not be there; when all tasks are at work, each says which it sees, and fails."""
     program = """
 import ray, torch
 from axiswise.engines._cluster import Cluster
 from axiswise.engines._node import Job, Task
 from axiswise.records import versions
-ray.init(address="local", num_cpus=2, num_gpus=2, include_dashboard=False, log_to_driver=False)
+ray.init(address="local", num_cpus=3, num_gpus=2, include_dashboard=False, log_to_driver=False)
 cluster = Cluster(ray)
 print(cluster.nodes())
 job = Job(("cluster_study", "gpu_seen"), "smoke", 0, "cuda", 1, False, (), versions())
-task = Task(0, (), None, None, {}, None)
-streams = [cluster.start(1, torch.device("cuda"), frozenset(), job, task, None) for _ in range(2)]
+measuring = Task(0, (), None, None, {}, None)
+training = measuring._replace(cohort={"layout": "of a cohort"})
+tasks = (training, training, measuring)
+streams = [cluster.start(1, torch.device("cuda"), frozenset(), job, task, None) for task in tasks]
 for stream in streams:
     while not (report := cluster.report(stream)).ended:
         pass
@@ -266,16 +268,18 @@ for stream in streams:
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=environment(CUDA_VISIBLE_DEVICES="5,7"),
+        env=environment(CUDA_VISIBLE_DEVICES="5,7", CLUSTER_MEETING=str(tmp_path)),
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    one, *seen = done.stdout.splitlines()
-    assert one == "1 node, 2 cores, 2 GPUs"
-    assert sorted(seen) == [f"RuntimeError: this process sees GPU {number}" for number in (5, 7)]
+    one, *trains, measures = done.stdout.splitlines()
+    assert one == "1 node, 3 cores, 2 GPUs"
+    said = [f"RuntimeError: one of 3 processes sees GPU {number}" for number in (5, 7)]
+    assert sorted(trains) == said
+    assert measures in said
 
 
 def test_nodes_without_axiswise_leave_the_work_to_the_others(tmp_path, monkeypatch):

@@ -52,6 +52,7 @@ from axiswise.studies._folder import StudyFolder, complete, data_of, refuse_chan
 TRIES = 2  # errors of a task before it fails
 DEATHS = 5  # processes that may die during a task, one after another and without a new state, before it fails
 QUEUED = 2  # tasks that wait for a core or a GPU, so that none idles while the driver plans
+TRAINING = 0.75  # of a GPU: no two tasks train on one, but beside a training runs are measured there, on other cores
 CHUNK = 64  # members of a run in one parcel
 CONNECT_SECONDS = 5.0  # for something to answer at an address
 HEAD_SECONDS = 20.0  # without an answer of the cluster's head before the study ends: Ray itself aborts after 60
@@ -204,13 +205,20 @@ class Cluster:
         self._known = {name: place for (name, _), place in zip(found, places, strict=True)}
         return Nodes(tuple(Node(name, int(has.get("CPU", 0)), int(has.get("GPU", 0))) for name, has in found))
 
-    def start(self, threads: int, device: torch.device, avoided: AbstractSet[str], *arguments: Any) -> Any:
+    def start(
+        self, threads: int, device: torch.device, avoided: AbstractSet[str], job: Job, task: Task, *parcels: Any
+    ) -> Any:
         """Starts a task, not on a node that is to be avoided, and returns the stream of its reports."""
         known = ",".join(sorted(self._known[name][0] for name in avoided & self._known.keys()))
         place = {"label_selector": {"ray.io/node-id": f"!in({known})"}} if known else {}
-        resources = {"num_cpus": threads} if device.type == "cpu" else {"num_cpus": 1, "num_gpus": 1}
+        resources: dict[str, float] = {"num_cpus": threads}
+        if device.type != "cpu" and task.cohort:
+            resources = {"num_cpus": 1, "num_gpus": TRAINING}
+        elif device.type != "cpu":
+            resources = {"num_cpus": max(1, threads - 1), "num_gpus": 1 - TRAINING}
         flow = {"num_returns": "streaming", "_generator_backpressure_num_objects": 1}  # one parcel is on its way
-        return self._ray.remote(_work_on_node).options(max_retries=0, **resources, **flow, **place).remote(*arguments)
+        options = {"max_retries": 0, **resources, **flow, **place}
+        return self._ray.remote(_work_on_node).options(**options).remote(job, task, *parcels)
 
     def cancel(self, stream: Any) -> None:
         """Ends a task, with its process if it has just begun. Its stream then raises one of `lost`."""
@@ -326,7 +334,8 @@ def run_on_cluster(
 
     A signal ends the work at once: of cohorts on their way, the last state that was sent is stored.
     """
-    unopened, waiting, team = deque(numbers), deque[tuple[OpenRun, Cohort | None]](), dict[Any, Running]()
+    unopened, waiting, unmeasured = deque(numbers), deque[tuple[OpenRun, Cohort]](), deque[OpenRun]()
+    team = dict[Any, Running]()
     errors, deaths, totals = Counter[tuple[int, str]](), Counter[tuple[int, str]](), Counter[str]()
     failed_on, unfit = defaultdict[tuple[int, str], set[str]](set), defaultdict[int, set[str]](set)
     sharing = WeakValueDictionary[str, OpenRun]()
@@ -334,20 +343,29 @@ def run_on_cluster(
     stack = ExitStack()
 
     def fill() -> None:
-        most = max(1, nodes.slots(folder.device)) + QUEUED
-        while len(team) < most and (waiting or unopened) and not stop.requested:
-            if not waiting:
+        while not stop.requested:
+            if unmeasured and has_room(measuring=True):
+                task = Running(unmeasured.popleft(), None)
+            elif waiting and has_room(measuring=False):
+                task = Running(*waiting.popleft())
+            elif unopened and not waiting and has_room(measuring=False):
                 own, cohorts = _open(cluster, folder, unopened.popleft(), job, precision, stack, sharing, log)
                 if own is not None:
                     waiting.extend((own, cohort) for cohort in cohorts)
                     if not cohorts:
                         measure(own)
                 continue
-            task = Running(*waiting.popleft())
+            else:
+                return
             bad = unfit[task.own.number]
             task.avoided = next((each for each in (bad | failed_on[task.key], bad) if others(each)), frozenset())
             task.threads = min(task.cohort.threads if task.cohort else job.threads, nodes.threads(folder.device))
             team[_start(cluster, task, job, folder.device)] = task
+
+    def has_room(*, measuring: bool) -> bool:
+        """Whether one more task may be started: on a CPU all have the same cores, on a GPU each kind its part of it."""
+        alike = [task for task in team.values() if folder.device.type == "cpu" or (task.cohort is None) == measuring]
+        return len(alike) < max(1, nodes.slots(folder.device)) + QUEUED
 
     def others(avoided: AbstractSet[str]) -> bool:
         return nodes.without(avoided).slots(folder.device) > 0
@@ -355,7 +373,7 @@ def run_on_cluster(
     def measure(own: OpenRun) -> None:
         stored = own.stored()
         if stored and not (own.measured and complete(replace(own.run, members=stored), own.folder.path)):
-            waiting.appendleft((own, None))
+            unmeasured.append(own)
         else:
             close(own)
 
@@ -390,6 +408,9 @@ def run_on_cluster(
 
     def again(task: Running, failures: Sequence[Failure]) -> None:
         log(f"{task.own.run.name}: {failures[0].reason} It is tried again.")
+        put_back(task)
+
+    def put_back(task: Running) -> None:
         if task.cohort:
             waiting.appendleft((task.own, task.cohort))
         else:
@@ -402,7 +423,7 @@ def run_on_cluster(
         except cluster.lost as error:
             del team[stream]
             if task.cancelled:
-                waiting.appendleft((task.own, task.cohort))
+                put_back(task)
                 return
             members = task.cohort.members if task.cohort else ()
             reason = f"A process on {where} ended ({_why(error)})."
@@ -444,7 +465,7 @@ def run_on_cluster(
     note(nodes)
     try:
         with stack:
-            while (team or waiting or unopened) and not stop.requested:
+            while (team or unmeasured or waiting or unopened) and not stop.requested:
                 if answers := cluster.answers():
                     heard = time.monotonic()
                     fill()  # which would wait for a head that does not answer, until Ray aborts
@@ -465,7 +486,7 @@ def run_on_cluster(
                         if not (fitting or task.report or task.cancelled) and others(frozenset()):
                             cluster.cancel(stream)  # which would wait for nodes that are gone
                             task.cancelled = True
-                    _write_status(folder, nodes, team.values(), len(waiting), totals)
+                    _write_status(folder, nodes, team.values(), len(unmeasured) + len(waiting), totals)
     except OSError as error:
         raise AxiswiseError(
             f"{folder.path} cannot be written ({error.strerror or error}). Make room there, and start the same command "

@@ -89,9 +89,12 @@ def networks(
     members: Annotated[int, typer.Option(min=1, max=10_000, help="Members of a cohort.")] = 32,
     only: Annotated[list[str] | None, typer.Option(help="A network to measure; may be given several times.")] = None,
     processes: Annotated[
-        int, typer.Option(min=1, max=1_000, help="On a GPU: networks prepared side by side, then timed one by one.")
+        int, typer.Option(min=1, max=1_000, help="Networks prepared side by side, then timed one by one.")
     ] = 1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file, too.")] = None,
+    deviations: Annotated[bool, typer.Option(help="Whether to compare members with a plain loop, too.")] = True,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the figures to this file, too, each as it is found.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Train networks as people build them: how far from a plain loop, and on a GPU how much faster than eagerly."""
@@ -108,13 +111,14 @@ def networks(
     )
     typer.echo("and as a cohort in bfloat16; floor: the ratio at which memory or arithmetic alone would be busy.")
     typer.echo(f"{'network':30} " + " ".join(f"{name:>8}" for name in Row._fields[1:]))
-    found = []
-    for row in rows(device_named(device), members=members, only=only or (), processes=processes):
+    found, header = [], {"format": "axiswise-bench-1", "device": device, "versions": versions()}
+    settings = {"members": members, "only": only or (), "processes": processes, "deviations": deviations}
+    for row in rows(device_named(device), **settings):
         found.append(row._asdict())
-        deviations = " ".join(_or_dash(value, "8.0e") for value in row[1:5])
-        typer.echo(f"{row.network:30} {deviations} " + " ".join(_or_dash(value, "8.0f") for value in row[5:]))
-    if json_file:
-        write_json(json_file, {"format": "axiswise-bench-1", "device": device, "versions": versions(), "rows": found})
+        apart = " ".join(_or_dash(value, "8.0e") for value in row[1:5])
+        typer.echo(f"{row.network:30} {apart} " + " ".join(_or_dash(value, "8.0f") for value in row[5:]))
+        if json_file:
+            write_json(json_file, {**header, "rows": found})
 
 
 @app.command()

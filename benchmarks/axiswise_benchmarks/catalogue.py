@@ -3,8 +3,11 @@
 import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
+from queue import Empty
+from threading import BrokenBarrierError
 from typing import Any, NamedTuple
 
 import torch
@@ -31,7 +34,7 @@ ON_GPU: dict[str, tuple[torch.dtype, Precision]] = {
     "single": (torch.float32, "fp32"),
     "narrow": (torch.float32, "bf16"),
 }
-PREPARED_WITHIN = 900.0  # seconds, after which a process that others wait for is taken to be lost
+LOOK_SECONDS = 0.5  # between looks at whether a process was lost
 SHARE = 0.01  # of their length, by which the first step moves the weights
 
 
@@ -61,54 +64,80 @@ class Row(NamedTuple):
     floor: float | None = None
 
 
-def rows(device: torch.device, *, members: int = 32, only: Sequence[str] = (), processes: int = 1) -> Iterator[Row]:
-    """Measures the networks of the catalogue, or those named, one after another.
+def rows(
+    device: torch.device,
+    *,
+    members: int = 32,
+    only: Sequence[str] = (),
+    processes: int = 1,
+    deviations: bool = True,
+) -> Iterator[Row]:
+    """Measures the networks of the catalogue, or those named. Rows come as they are found.
 
-    On a GPU so many processes prepare a network each, which takes a minute of one core, most of it in compilers. Once
-    all have done so they are timed one by one: nothing else is on the GPU.
+    So many processes prepare a network each, which takes a minute of one core on a GPU, most of it in compilers. Once
+    all have done so they are timed one by one: nothing else is on the GPU. Without deviations they are only timed.
     """
     names = [network.name for network in NETWORKS]
     if unknown := [name for name in only if name not in names]:
         raise AxiswiseError(f"Expected networks of the catalogue ({', '.join(names)}). Got {', '.join(unknown)}.")
-    networks = [network for network in NETWORKS if not only or network.name in only]
-    if device.type != "cuda":
-        for network in networks:
-            yield Row(network.name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
-        return
-    speeds, context = (bandwidth(device), products(device)), get_context("spawn")
+    chosen, on_gpu = [name for name in names if not only or name in only], device.type == "cuda"
+    speeds, context = (bandwidth(device), products(device)) if on_gpu else None, get_context("spawn")
     if processes > 1:  # each would start compiling processes of its own, as many as there are cores
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    for together in (networks[start : start + processes] for start in range(0, len(networks), processes)):
-        ready, turn, found = context.Barrier(len(together)), context.Lock(), context.SimpleQueue()
-        started = [
-            context.Process(target=_measured, args=(network.name, device, speeds, members, ready, turn, found))
-            for network in together
-        ]
+    for together in (chosen[start : start + processes] for start in range(0, len(chosen), processes)):
+        ready, turn, found = context.Barrier(len(together)), context.Lock(), context.Queue()
+        shared = (device, speeds, members, deviations, ready, turn, found)
+        started = [context.Process(target=_measured, args=(name, *shared)) for name in together]
         for process in started:
             process.start()
-        for process in started:
-            process.join()
-        measured = {row.network: row for row in (found.get() for _ in iter(found.empty, True))}
-        yield from (measured.get(network.name, Row(network.name)) for network in together)
+        yield from arriving(started, ready, found)
+
+
+def arriving(started: Sequence[Any], ready: Any, found: Any) -> Iterator[Row]:
+    """The rows that processes find, as they come. The others do not wait for one that is lost."""
+    left = len(started)
+    while left:
+        ended = [process.exitcode is not None for process in started]
+        if any(process.exitcode for process in started):
+            ready.abort()
+        try:
+            yield found.get(timeout=LOOK_SECONDS)
+            left -= 1
+        except Empty:
+            if all(ended):  # before the queue was found to be empty
+                return
 
 
 def _measured(
-    name: str, device: torch.device, speeds: tuple[float, float], members: int, ready: Any, turn: Any, found: Any
+    name: str,
+    device: torch.device,
+    speeds: tuple[float, float] | None,
+    members: int,
+    deviations: bool,
+    ready: Any,
+    turn: Any,
+    found: Any,
 ) -> None:
     """One network, in a process of its own. What fails is a gap in the row, and said on standard error."""
     torch.set_num_threads(1)
     network, row, timed = next(each for each in NETWORKS if each.name == name), Row(name), dict
     try:
-        row = Row(name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
-        for field, (dtype, precision) in ON_GPU.items():
-            row = row._replace(**{field: deviation(network, device, dtype, precision)})
-        timed = prepared_rates(network, device, speeds, members)
+        if deviations:
+            row = Row(name, deviation(network, torch.device("cpu"), torch.float64, "fp32"))
+            for field, (dtype, precision) in ON_GPU.items() if speeds else ():
+                row = row._replace(**{field: deviation(network, device, dtype, precision)})
+        if speeds:
+            timed = prepared_rates(network, device, speeds, members)
     except Exception:
         traceback.print_exc()
-    ready.wait(PREPARED_WITHIN)
+    with suppress(BrokenBarrierError):  # a process was lost: the others go on
+        ready.wait()
     with turn:
-        row = row._replace(**timed())
-    found.put(row)
+        try:
+            row = row._replace(**timed())
+        except Exception:
+            traceback.print_exc()
+        found.put(row)
 
 
 def prepared_rates(

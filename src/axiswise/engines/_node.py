@@ -30,7 +30,16 @@ from axiswise.population._folder import RunFolder
 from axiswise.records import is_locked, locked, versions, write_bytes
 from axiswise.records._files import Json, read_about
 from axiswise.records._fingerprint import differences, fingerprint
-from axiswise.records._layout import COHORT, RECORDS_FILE, RUN_FILE, arrays_file, cohort_file, matching, member_file
+from axiswise.records._layout import (
+    COHORT,
+    LOCK,
+    RECORDS_FILE,
+    RUN_FILE,
+    arrays_file,
+    cohort_file,
+    matching,
+    member_file,
+)
 from axiswise.studies import Run, Scale
 from axiswise.studies._discovery import describe_error
 from axiswise.studies._folder import data_of
@@ -39,7 +48,6 @@ from axiswise.studies.study import with_seeds_from
 SEND_SECONDS = 5.0  # between two looks for new files
 SENDING_SHARE = 0.05  # of the time, at most, is spent on sending states
 HOME = Path(tempfile.gettempdir()) / f"axiswise-node-{getattr(os, 'getuid', int)()}-{socket.gethostname()}"
-LOCKED = ".lock"  # beside a task's folder there, while its process lives
 INSTALL = f"If that node has no axiswise, or another than the driver's ({versions()['axiswise']}), install that there."
 FASTEST, STORED = 1, 0  # levels of compression: weights gain little by more; the driver has no time for any
 
@@ -261,13 +269,13 @@ def _temporary_folder() -> Iterator[Path]:
     Processes of other containers that share the disk cannot be seen, but their locks can.
     """
     HOME.mkdir(parents=True, exist_ok=True)
-    for left in HOME.glob(f"*{LOCKED}"):
+    for left in HOME.glob(f"*{LOCK}"):
         with suppress(FileNotFoundError):  # another process removes it, too
             if not is_locked(left):
                 shutil.rmtree(left.with_suffix(""), ignore_errors=True)
                 left.unlink()
     with tempfile.TemporaryDirectory(dir=HOME, ignore_cleanup_errors=True) as folder:
-        lock = Path(f"{folder}{LOCKED}")
+        lock = Path(f"{folder}{LOCK}")  # beside it, while its process lives
         try:
             with locked(lock, ""):
                 yield Path(folder)

@@ -38,6 +38,7 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
 }
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system; without it the theme complains
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

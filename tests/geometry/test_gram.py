@@ -216,6 +216,15 @@ def test_singular_values_are_those_of_scipy():
         assert found.score[member] == pytest.approx(dto(slopes[member]).gap.item(), rel=1e-12)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e154, 1e308])
+def test_singular_values_at_the_ends_of_the_range_of_floats(size):
+    """Those of √c J are √c times those of J; at 1e308 an eigenvalue of JᵀJ itself would be infinite."""
+    product = torch.tensor([[1.0, 0.9, 0.9], [0.9, 1.0, 0.9], [0.9, 0.9, 0.5]], dtype=torch.float64).expand(4, 3, 3)
+    found, large = singular_spectrum(gram=product), singular_spectrum(gram=size * product)
+    torch.testing.assert_close(large.values, size**0.5 * found.values, rtol=1e-12, atol=0.0)
+    torch.testing.assert_close(large.score, found.score, rtol=1e-12, atol=0.0)
+
+
 def test_the_spectrum_is_that_of_active_latents():
     slopes = normals(5, 9, 4)
     variance = torch.tensor([0.1, 1.0, 0.2, 0.3], dtype=torch.float64).expand(5, 4)

@@ -87,8 +87,10 @@ def _spectrum(product: Float[Tensor, "n d d"], size: int) -> tuple[Tensor, Tenso
     values, gaps = product.new_full((2, size), torch.nan)
     if count == 0 or not product.isfinite().all():
         return product.new_tensor(torch.nan), values, gaps
-    ascending = torch.linalg.eigvalsh(product).clamp(min=0.0).sqrt()
-    largest = ascending[:, -1:].clamp(min=torch.finfo(ascending.dtype).tiny)
-    values[:count] = ascending.flip(-1).mean(0)
+    tiny = torch.finfo(product.dtype).tiny
+    unit = product.abs().amax((-2, -1), keepdim=True).clamp(min=tiny)  # so that nothing overflows
+    ascending = torch.linalg.eigvalsh(product / unit).clamp(min=0.0).sqrt()
+    largest = ascending[:, -1:].clamp(min=tiny)
+    values[:count] = (ascending * unit[:, 0].sqrt()).flip(-1).mean(0)
     gaps[: count - 1] = (ascending.diff(dim=-1) / largest).flip(-1).median(0).values
     return smallest_gap(ascending).median(), values, gaps

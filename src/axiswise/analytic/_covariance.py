@@ -70,7 +70,7 @@ def covariance_eigen(covariance: Num[Array, "... x x"]) -> Eigen:
         )
     values, vectors = torch.linalg.eigh(0.5 * (matrix + matrix.mT))
     smallest = values[..., 0].detach()
-    wrong = smallest < -allowed * largest[..., 0, 0]
+    wrong = ~(smallest >= -allowed * largest[..., 0, 0])  # NaN, too, where entries are too large to be added
     if bool(wrong.any()):
         raise AxiswiseError(
             "`covariance` must not be indefinite: variances are not negative. "

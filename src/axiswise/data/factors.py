@@ -80,7 +80,7 @@ class FactorSpace:
         check_fields(self)
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
-            raise AxiswiseError(f"Factors must have different names. Got {repeated} more than once.")
+            raise AxiswiseError(f"`factors` must have different names. Got {repeated} more than once.")
         unsized = [factor.name for factor in self.factors if factor.size is None]
         if self.grid and unsized:
             raise AxiswiseError(

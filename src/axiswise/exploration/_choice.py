@@ -104,6 +104,7 @@ def _of_each(
     """As many members of each kind: first one of each, then another of each, so that a page that is full is fair."""
     ranked, measure, directed = _ranking(members, scores)
     first, last = ("best", "worst") if directed else ("highest", "lowest")
+    each = min(each, max(map(len, kinds)))
     chosen: list[dict[int, str]] = []
     for kind in kinds:
         own = [place for place in reversed(ranked) if place in kind]

@@ -112,7 +112,7 @@ class Mixture:
 
     def _variances(self) -> Table:
         one = self.variances
-        return one if isinstance(one, tuple) else tuple((one,) * len(row) for row in self.means)
+        return tuple((one,) * len(row) for row in self.means) if isinstance(one, float | int) else one
 
     def _weights(self) -> tuple[float, ...]:
         return (1.0 / len(self.means),) * len(self.means) if self.weights is None else self.weights

@@ -196,6 +196,24 @@ def test_tasks_report_in_turns(studies, tmp_path, on_cluster, monkeypatch):
     assert served[:4] == [0, 1, 0, 1]
 
 
+def test_the_driver_keeps_nothing_of_what_it_has_stored(studies, tmp_path, on_cluster, monkeypatch):
+    start, ready, tasks, reports = _cluster._start, OneProcess.ready, [], []
+
+    def noted(cluster, running, *rest):
+        tasks.append(running)
+        return start(cluster, running, *rest)
+
+    def looking(self, streams):
+        reports.extend(task.report for task in tasks if task.report)
+        return ready(self, streams)
+
+    monkeypatch.setattr(_cluster, "_start", noted)
+    monkeypatch.setattr(OneProcess, "ready", looking)
+    on_cluster(studies.brief, tmp_path / "out")
+    assert any(report.ended for report in reports)
+    assert not any(report.files for report in reports)
+
+
 def test_a_task_begins_before_the_driver_has_taken_its_first_report(monkeypatch, tmp_path):
     begun = threading.Event()
     monkeypatch.setattr(_node, "HOME", tmp_path)

@@ -301,7 +301,7 @@ class Running:
         threads: What it computes with, and has cores for.
         cancelled: Whether it was ended before it began, to be started otherwise.
         began: When it began, or sent its first state, by the clock of `time.monotonic`.
-        report: What it sent last.
+        report: What it sent last, without the files.
         first: Steps that its first state had taken.
     """
 
@@ -419,7 +419,7 @@ def run_on_cluster(
     def receive(stream: Any, task: Running) -> None:
         where = f"node {task.report.node}" if task.report else "a node"
         try:
-            task.report = report = cluster.report(stream)
+            report = cluster.report(stream)
         except cluster.lost as error:
             del team[stream]
             if task.cancelled:
@@ -429,6 +429,7 @@ def run_on_cluster(
             reason = f"A process on {where} ended ({_why(error)})."
             retry(task, deaths, DEATHS, [Failure(reason, tuple(member.address for member in members), "")])
             return
+        task.report = report._replace(files=None)  # states of all cohorts on their way may be more than there is memory
         if report.files:
             if task.cohort:  # measuring begins anew, whatever it has sent
                 deaths[task.key] = 0

@@ -272,6 +272,24 @@ def test_the_folder_of_a_task_stays_while_its_process_lives_wherever_that_is(tmp
     assert not list(tmp_path.iterdir())
 
 
+def test_the_folder_of_a_task_stays_while_it_is_being_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(_node, "HOME", tmp_path)
+    locked = _node.locked
+
+    def late(path, refusal):
+        path.touch()
+        with monkeypatch.context() as patch:  # another process tidies up before the file is locked
+            patch.setattr(_node, "locked", locked)
+            with _node._temporary_folder():
+                pass
+        return locked(path, refusal)
+
+    monkeypatch.setattr(_node, "locked", late)
+    with _node._temporary_folder() as folder:
+        assert folder.is_dir()
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(("task", "reason"), [("train", "2 of 2 members were trained and did not"), ("measure", "Not")])
 def test_what_was_made_and_did_not_arrive_is_missed(studies, tmp_path, on_cluster, monkeypatch, task, reason):
     do = _node._do

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import torch
 
@@ -266,13 +267,15 @@ def _temporary_folder() -> Iterator[Path]:
             if not is_locked(left):
                 shutil.rmtree(left.with_suffix(""), ignore_errors=True)
                 left.unlink()
-    with tempfile.TemporaryDirectory(dir=HOME, ignore_cleanup_errors=True) as folder:
-        lock = Path(f"{folder}{LOCKED}")
-        try:
-            with locked(lock, ""):
-                yield Path(folder)
-        finally:
-            lock.unlink(missing_ok=True)
+    folder = HOME / uuid4().hex
+    lock = folder.with_suffix(LOCKED)
+    try:
+        with locked(lock, ""):  # before there is a folder, which others could take for one that was left
+            folder.mkdir(mode=0o700)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.unlink(missing_ok=True)
 
 
 def _results(folder: Path) -> list[Path]:

@@ -569,6 +569,24 @@ def test_a_node_without_the_data_or_with_other_code_says_so(studies, tmp_path, o
         on_cluster(studies.brief, tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    ("name", "found", "reason"),
+    [
+        ("_dataset", lambda studies: studies.square(ratio=3.0), "This node makes other data than the driver. Copy"),
+        ("_members", lambda studies: {}, "This node has other members of the run than the driver. Copy"),
+        ("with_seeds_from", lambda studies: [], "This node has 0 runs of the study, and the driver more. Copy"),
+    ],
+)
+def test_a_node_with_another_copy_of_the_study_says_so(studies, tmp_path, on_cluster, monkeypatch, name, found, reason):
+    def other(*arguments):
+        return found(studies)
+
+    other.cache_clear = _node._dataset.cache_clear
+    monkeypatch.setattr(_node, name, other)
+    with pytest.raises(StudyIncomplete, match=rf"brief/2.0: On node here: {reason} the driver's"):
+        on_cluster(studies.brief, tmp_path / "out")
+
+
 def test_without_ray_and_without_anything_that_listens(monkeypatch):
     with pytest.raises(AxiswiseError, match=r"--address must be auto or HOST:PORT. Got 'there'"):
         _cluster._check_listening("there")

@@ -756,6 +756,14 @@ def test_on_gpus_runs_are_measured_beside_training(studies, tmp_path, on_cluster
     assert len(rows(tmp_path / "out")) == 4
 
 
+def test_another_engine_says_nothing_of_an_earlier_cluster(studies, tmp_path, on_cluster):
+    out = tmp_path / "out"
+    on_cluster(studies.brief, out)
+    assert (out / "cluster.json").exists()
+    run_study(studies.brief, "default", out, workers=1)
+    assert not (out / "cluster.json").exists()
+
+
 def test_cohorts_that_cross_runs_are_refused(studies, tmp_path, on_cluster):
     out = tmp_path / "out"
     run_study(studies.brief, "default", out, workers=1)

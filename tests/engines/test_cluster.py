@@ -178,6 +178,29 @@ def test_a_process_that_dies_while_it_measures_is_not_tried_for_ever(studies, tm
     assert measured == [0, 1, 2, 3, 4]
 
 
+def test_a_node_that_ends_every_process_does_not_end_the_study(studies, tmp_path, on_cluster, monkeypatch):
+    start, places = OneProcess.start, []
+
+    def placed(self, threads, device, avoided, *arguments):
+        self.place = min(set(self.names) - avoided)  # nothing is ever done there, so that it is free for all
+        places.append(self.place)
+        return start(self, threads, device, avoided, *arguments)
+
+    def reports(self, task, attempt, arguments):
+        def dying():
+            yield _node.Report("a", 0)
+            raise Lost("out of memory")
+
+        return dying() if self.place == "a" else _node.work(self.place, *arguments)
+
+    monkeypatch.setattr(OneProcess, "names", ("a", "b"))
+    monkeypatch.setattr(OneProcess, "start", placed)
+    monkeypatch.setattr(OneProcess, "_reports", reports)
+    on_cluster(studies.brief, tmp_path / "out")
+    assert (places.count("a"), places.count("b")) == (8, 4)  # of four tasks
+    assert len(rows(tmp_path / "out")) == 4
+
+
 def test_a_file_of_the_user_that_is_not_there_fails_its_run_alone(studies, tmp_path, on_cluster):
     with pytest.raises(StudyIncomplete, match=r"1 of 2 runs failed; .*\n  bad/file: FileNotFoundError: .*'mine.npy'$"):
         on_cluster(studies.fileless, tmp_path / "out")

@@ -425,6 +425,8 @@ def run_on_cluster(
             if task.cancelled:
                 put_back(task)
                 return
+            if deaths[task.key] and task.report:  # one may be chance; a node that ends all would be free for all
+                failed_on[task.key].add(task.report.node)
             members = task.cohort.members if task.cohort else ()
             reason = f"A process on {where} ended ({_why(error)})."
             retry(task, deaths, DEATHS, [Failure(reason, tuple(member.address for member in members), "")])

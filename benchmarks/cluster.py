@@ -53,7 +53,7 @@ class StandIn(Cluster):
         """One node of eight cores."""
         return Nodes((Node("here", 8, 0),))
 
-    def start(self, threads, device, avoided, job, task, *parcels):
+    def start(self, cores, device, avoided, job, task, *parcels):
         """The one report of a task."""
         here = Path()
         names = [member_file(here, address).as_posix() for address in task.members] if task.cohort else []

@@ -505,10 +505,13 @@ def test_what_waits_for_another_node_returns_to_the_first_when_the_others_are_go
     assert len(rows(tmp_path / "out")) == 4
 
 
+@pytest.mark.parametrize(("device", "most"), [("cpu", 4), ("cuda", 3)])  # a training has the fourth beside a GPU
+@pytest.mark.filterwarnings("ignore:.* was begun on cuda")
 def test_what_waits_for_a_larger_node_starts_on_a_smaller_one_once_the_larger_is_gone(
-    studies, tmp_path, on_cluster, monkeypatch
+    studies, tmp_path, on_cluster, monkeypatch, device, most
 ):
-    open_, start, cores, asked, stuck, cancelled = _cluster._open, OneProcess.start, [4], [], [], []
+    open_, start, job, cores = _cluster._open, OneProcess.start, _run.ClusterJob, [4]
+    asked, stuck, cancelled, looks = [], [], [], []
 
     def of_four_threads(*arguments):
         own, cohorts = open_(*arguments)
@@ -522,6 +525,11 @@ def test_what_waits_for_a_larger_node_starts_on_a_smaller_one_once_the_larger_is
             cores[:] = [1]
         return stream
 
+    def ready(self, streams):
+        looks.append(len(streams))
+        assert len(looks) < 10_000
+        return [own for own in streams if own not in stuck or own in cancelled][:1]
+
     def report(self, stream):
         if stream in cancelled:
             raise Lost("This task was cancelled.")
@@ -529,19 +537,39 @@ def test_what_waits_for_a_larger_node_starts_on_a_smaller_one_once_the_larger_is
 
     monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(_cluster, "_open", of_four_threads)
+    monkeypatch.setattr(_run, "ClusterJob", lambda *settings: job(*settings)._replace(threads=4))
+    monkeypatch.setattr(_node, "find_device", lambda named: torch.device("cpu"))
     methods = {
-        "nodes": lambda self: Nodes((Node("here", cores[0], 0),)),
+        "nodes": lambda self: Nodes((Node("here", cores[0], int(device == "cuda")),)),
         "start": begin,
-        "ready": lambda self, streams: [own for own in streams if own not in stuck or own in cancelled][:1],
+        "ready": ready,
         "cancel": lambda self, stream: cancelled.append(stream),
         "report": report,
     }
     for name, method in methods.items():
         monkeypatch.setattr(OneProcess, name, method, raising=False)
-    on_cluster(studies.brief, tmp_path / "out")
-    assert (asked[0], set(asked)) == (4, {1, 4})
-    assert len(cancelled) == asked.count(4)
+    on_cluster(studies.brief, tmp_path / "out", device=device)
+    assert set(asked) == {1, most}
+    assert len(cancelled) == asked.count(most) > 0
     assert len(rows(tmp_path / "out")) == 4
+
+
+def test_a_task_keeps_its_cores_when_a_smaller_node_joins(studies, tmp_path, on_cluster, monkeypatch):
+    open_, start, asked = _cluster._open, OneProcess.start, []
+
+    def of_four_threads(*arguments):
+        own, cohorts = open_(*arguments)
+        return own, [replace(cohort, threads=4) for cohort in cohorts]
+
+    def begin(self, threads, device, avoided, job, task, *parcels):
+        asked.append((threads, task.cohort is None))
+        return start(self, threads, device, avoided, job, task, *parcels)
+
+    monkeypatch.setattr(_cluster, "_open", of_four_threads)
+    monkeypatch.setattr(OneProcess, "start", begin)
+    monkeypatch.setattr(OneProcess, "nodes", lambda self: Nodes((Node("large", 4, 0), Node("small", 1, 0))))
+    on_cluster(studies.brief, tmp_path / "out")
+    assert sorted(asked) == [(1, True), (1, True), (4, False), (4, False)]  # as the plan says, and the job
 
 
 def test_a_cluster_without_the_device_is_told_while_tasks_wait(studies, tmp_path, on_cluster, monkeypatch):
@@ -736,13 +764,13 @@ def test_tasks_have_the_cores_of_the_plan_or_their_part_of_a_gpu():
     training = measuring._replace(cohort={"layout": "of a cohort"})
     job = _node.Job(("", ""), "default", 0, "cuda", 1, False, (), {})
     cluster.start(3, cpu, frozenset(), job, training)
-    cluster.start(3, gpu, {"gone/012345"}, job, training)
+    cluster.start(1, gpu, {"gone/012345"}, job, training)
     cluster.start(3, gpu, {"big/112345", "big/012345", "gone/012345"}, job, measuring)
     assert asked == [
         {"num_cpus": 3, "max_retries": 0},
         {"num_cpus": 1, "num_gpus": 0.75, "max_retries": 0},
         {
-            **{"num_cpus": 2, "num_gpus": 0.25, "max_retries": 0},
+            **{"num_cpus": 3, "num_gpus": 0.25, "max_retries": 0},
             "label_selector": {"ray.io/node-id": "!in(0123456789,1123456789)"},
         },
     ]

@@ -66,6 +66,10 @@ class Node(NamedTuple):
     cores: int
     gpus: int
 
+    def slots(self, device: torch.device) -> int:
+        """Tasks that can train there at once: each has a core at least, and on GPUs one of these."""
+        return self.cores if device.type == "cpu" else min(self.cores, self.gpus)
+
 
 class Nodes(NamedTuple):
     """The nodes of a cluster that are alive."""
@@ -73,8 +77,8 @@ class Nodes(NamedTuple):
     nodes: tuple[Node, ...]
 
     def slots(self, device: torch.device) -> int:
-        """Tasks that can run at once, if each has one core, or one GPU."""
-        return sum(node.cores if device.type == "cpu" else node.gpus for node in self.nodes)
+        """Tasks that can train at once, if each has one core, or one GPU."""
+        return sum(node.slots(device) for node in self.nodes)
 
     def device(self, named: str | None, begun_on: str | None) -> torch.device:
         """Where to train: where it is named, or was begun, or else on the GPUs, if any node has some.
@@ -99,19 +103,28 @@ class Nodes(NamedTuple):
             >>> nodes.threads(torch.device("cpu")), nodes.threads(torch.device("cuda"))
             (4, 2)
         """
-        on_cpu = device.type == "cpu"
-        shares = [
-            node.cores // (1 if on_cpu else node.gpus) for node in self.nodes if (node.cores if on_cpu else node.gpus)
-        ]
-        return max(1, min(shares, default=1))
+        usable = [node for node in self.nodes if node.slots(device)]
+        return max(1, min((node.cores // (1 if device.type == "cpu" else node.gpus) for node in usable), default=1))
+
+    def cores(self, wanted: int, device: torch.device) -> int:
+        """Cores that a task asks for which wants so many: all of the largest node if that has fewer.
+
+        A plan may have more threads than a node has cores, if it was made before that joined, or on another machine.
+
+        Example:
+            >>> nodes = Nodes((Node("a", 4, 0), Node("b", 16, 0)))
+            >>> nodes.cores(8, torch.device("cpu")), nodes.cores(32, torch.device("cpu"))
+            (8, 16)
+        """
+        return min(wanted, max((node.cores for node in self.nodes if node.slots(device)), default=wanted))
 
     def without(self, names: AbstractSet[str]) -> "Nodes":
         """The other nodes."""
         return Nodes(tuple(node for node in self.nodes if node.node not in names))
 
-    def hold(self, threads: int, device: torch.device) -> bool:
-        """Whether a task can start on one of them, once that has nothing else to do."""
-        return any(node.cores >= threads if device.type == "cpu" else node.gpus for node in self.nodes)
+    def hold(self, cores: int, device: torch.device) -> bool:
+        """Whether a task with so many cores can start on one of them, once that has nothing else to do."""
+        return any(node.slots(device) and node.cores >= cores for node in self.nodes)
 
     def __str__(self) -> str:
         cores, gpus = sum(node.cores for node in self.nodes), sum(node.gpus for node in self.nodes)
@@ -206,16 +219,14 @@ class Cluster:
         return Nodes(tuple(Node(name, int(has.get("CPU", 0)), int(has.get("GPU", 0))) for name, has in found))
 
     def start(
-        self, threads: int, device: torch.device, avoided: AbstractSet[str], job: Job, task: Task, *parcels: Any
+        self, cores: int, device: torch.device, avoided: AbstractSet[str], job: Job, task: Task, *parcels: Any
     ) -> Any:
         """Starts a task, not on a node that is to be avoided, and returns the stream of its reports."""
         known = ",".join(sorted(self._known[name][0] for name in avoided & self._known.keys()))
         place = {"label_selector": {"ray.io/node-id": f"!in({known})"}} if known else {}
-        resources: dict[str, float] = {"num_cpus": threads}
-        if device.type != "cpu" and task.cohort:
-            resources = {"num_cpus": 1, "num_gpus": TRAINING}
-        elif device.type != "cpu":
-            resources = {"num_cpus": max(1, threads - 1), "num_gpus": 1 - TRAINING}
+        resources: dict[str, float] = {"num_cpus": cores}
+        if device.type != "cpu":
+            resources["num_gpus"] = TRAINING if task.cohort else 1 - TRAINING
         flow = {"num_returns": "streaming", "_generator_backpressure_num_objects": 1}  # one parcel is on its way
         options = {"max_retries": 0, **resources, **flow, **place}
         return self._ray.remote(_work_on_node).options(**options).remote(job, task, *parcels)
@@ -298,7 +309,7 @@ class Running:
         own: Its run.
         cohort: What it trains; None measures the run.
         avoided: Nodes where it failed, or cannot run; it waits for another.
-        threads: What it computes with, and has cores for.
+        cores: What it asks for.
         cancelled: Whether it was ended before it began, to be started otherwise.
         began: When it began, or sent its first state, by the clock of `time.monotonic`.
         report: What it sent last, without the files.
@@ -308,7 +319,7 @@ class Running:
     own: OpenRun
     cohort: Cohort | None
     avoided: AbstractSet[str] = frozenset()
-    threads: int = 1
+    cores: int = 1
     cancelled: bool = False
     began: float = field(default_factory=time.monotonic)
     report: Report | None = None
@@ -359,7 +370,10 @@ def run_on_cluster(
                 return
             bad = unfit[task.own.number]
             task.avoided = next((each for each in (bad | failed_on[task.key], bad) if others(each)), frozenset())
-            task.threads = min(task.cohort.threads if task.cohort else job.threads, nodes.threads(folder.device))
+            wanted = task.cohort.threads if task.cohort else job.threads
+            if folder.device.type != "cpu":  # a training there leaves the other cores to a run that is measured
+                wanted = 1 if task.cohort else max(1, wanted - 1)
+            task.cores = nodes.without(task.avoided).cores(wanted, folder.device)
             team[_start(cluster, task, job, folder.device)] = task
 
     def has_room(*, measuring: bool) -> bool:
@@ -485,7 +499,7 @@ def run_on_cluster(
                     if nodes != before:
                         note(nodes)
                     for stream, task in team.items():
-                        fitting = nodes.without(task.avoided).hold(task.threads, folder.device)
+                        fitting = nodes.without(task.avoided).hold(task.cores, folder.device)
                         if not (fitting or task.report or task.cancelled) and others(frozenset()):
                             cluster.cancel(stream)  # which would wait for nodes that are gone
                             task.cancelled = True
@@ -566,7 +580,7 @@ def _start(cluster: Cluster, running: Running, job: Job, device: torch.device) -
     else:
         parts = [files[start : start + CHUNK] for start in range(0, len(files), CHUNK)]
         parcels = [cluster.share(packed(place, part, STORED)) for part in parts]
-    return cluster.start(running.threads, device, running.avoided, job, task, *own.parcels, *parcels)
+    return cluster.start(running.cores, device, running.avoided, job, task, *own.parcels, *parcels)
 
 
 def _store(folder: RunFolder, files: Files, totals: Counter[str]) -> None:

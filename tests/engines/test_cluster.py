@@ -807,6 +807,52 @@ def test_on_gpus_runs_are_measured_beside_training(studies, tmp_path, on_cluster
     assert len(rows(tmp_path / "out")) == 4
 
 
+@pytest.mark.filterwarnings("ignore:.* was begun on cuda")
+@pytest.mark.parametrize("trained", [True, False])
+def test_on_gpus_what_is_to_be_measured_neither_delays_training_nor_is_opened_all_at_once(
+    studies, tmp_path, on_cluster, monkeypatch, trained
+):
+    out, open_, begin, hear = tmp_path / "out", _cluster._open, OneProcess.start, OneProcess.report
+    opened, training, measuring, most = set(), [], [], [0]
+    Path(os.environ["MENDED"]).touch()
+
+    def opening(*arguments):
+        own, cohorts = open_(*arguments)
+        opened.update([own.number] if own else [])
+        most.append(len(opened))
+        return own, cohorts
+
+    def start(self, threads, device, avoided, job, task, *parcels):
+        stream = begin(self, threads, device, avoided, job, task, *parcels)
+        (training if task.cohort else measuring).append(stream)
+        assert not training or len(measuring) <= 1
+        return stream
+
+    def report(self, stream):
+        found, task = hear(self, stream), self.started[self.streams.index(stream)]
+        if found.ended:
+            (training if task.cohort else measuring).remove(stream)
+            opened.discard(None if task.cohort else task.run)
+        return found
+
+    monkeypatch.setattr(OneProcess, "nodes", lambda self: Nodes((Node("here", 8, 1),)))
+    monkeypatch.setattr(_node, "find_device", lambda named: torch.device("cpu"))
+    on_cluster(studies.mixed, out, device="cuda")
+    for path in out.rglob("records.jsonl"):
+        path.unlink()
+    if trained:
+        monkeypatch.setattr(_cluster, "QUEUED", 0)
+        monkeypatch.setattr(_cluster, "UNMEASURED", 1)
+    else:
+        shutil.rmtree(out / "bad/cohort/members")
+    monkeypatch.setattr(_cluster, "_open", opening)
+    monkeypatch.setattr(OneProcess, "start", start)
+    monkeypatch.setattr(OneProcess, "report", report)
+    on_cluster(studies.mixed, out, device="cuda")
+    assert max(most) == (2 if trained else 3)  # one is measured, and one waits for that
+    assert len(rows(out)) == 4 + 2 + 2
+
+
 def test_another_engine_says_nothing_of_an_earlier_cluster(studies, tmp_path, on_cluster):
     out = tmp_path / "out"
     on_cluster(studies.brief, out)

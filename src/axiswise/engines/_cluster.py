@@ -52,6 +52,7 @@ from axiswise.studies._folder import StudyFolder, complete, data_of, refuse_chan
 TRIES = 2  # errors of a task before it fails
 DEATHS = 5  # processes that may die during a task, one after another and without a new state, before it fails
 QUEUED = 2  # tasks that wait for a core or a GPU, so that none idles while the driver plans
+UNMEASURED = 64  # runs that wait to be measured before no more are opened: each is locked, and has its files in memory
 TRAINING = 0.75  # of a GPU: no two tasks train on one, but beside a training runs are measured there, on other cores
 CHUNK = 64  # members of a run in one parcel
 CONNECT_SECONDS = 5.0  # for something to answer at an address
@@ -359,12 +360,14 @@ def run_on_cluster(
                 task = Running(unmeasured.popleft(), None)
             elif waiting and has_room(measuring=False):
                 task = Running(*waiting.popleft())
-            elif unopened and not waiting and has_room(measuring=False):
-                own, cohorts = _open(cluster, folder, unopened.popleft(), job, precision, stack, sharing, log)
-                if own is not None:
-                    waiting.extend((own, cohort) for cohort in cohorts)
-                    if not cohorts:
-                        measure(own)
+            elif unopened and not waiting and len(unmeasured) < UNMEASURED and has_room(measuring=False):
+                number = unopened.popleft()
+                own, cohorts = _open(cluster, folder, number, job, precision, stack, sharing, log)
+                waiting.extend((own, cohort) for cohort in cohorts if own)
+                if own is None:
+                    shown.end(number)
+                elif not cohorts:
+                    measure(own)
                 continue
             else:
                 return
@@ -377,9 +380,17 @@ def run_on_cluster(
             team[_start(cluster, task, job, folder.device)] = task
 
     def has_room(*, measuring: bool) -> bool:
-        """Whether one more task may be started: on a CPU all have the same cores, on a GPU each kind its part of it."""
-        alike = [task for task in team.values() if folder.device.type == "cpu" or (task.cohort is None) == measuring]
-        return len(alike) < max(1, nodes.slots(folder.device)) + QUEUED
+        """Whether one more task may be started: on a CPU all have the same cores, on a GPU each kind its part of it.
+
+        While there is something to train on GPUs, no run queues to be measured there: one after another would take the
+        place of a training.
+        """
+        slots, training = max(1, nodes.slots(folder.device)), sum(task.cohort is not None for task in team.values())
+        if folder.device.type == "cpu":
+            return len(team) < slots + QUEUED
+        if measuring:
+            return len(team) - training < slots + (0 if training or waiting else QUEUED)
+        return training < slots + QUEUED
 
     def others(avoided: AbstractSet[str]) -> bool:
         return nodes.without(avoided).slots(folder.device) > 0

@@ -861,6 +861,31 @@ def test_another_engine_says_nothing_of_an_earlier_cluster(studies, tmp_path, on
     assert not (out / "cluster.json").exists()
 
 
+def test_what_is_complete_is_left_alone_though_its_data_are_gone_or_its_weights_cannot_be_read(
+    studies, tmp_path, on_cluster, monkeypatch
+):
+    out, shown = tmp_path / "out", []
+
+    class Noted:
+        def begin(self, title, total):
+            shown.append(total)
+
+        def advance(self, units):
+            shown[-1] -= units
+
+        def end(self):
+            pass
+
+    run_study(studies.brief, "default", out, workers=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_cluster.RunFolder, "read_members", lambda *arguments, **settings: 1 / 0)
+        assert not on_cluster(studies.brief, out, progress=Noted()).started
+    assert shown == [0]
+    monkeypatch.setattr(studies, "square", lambda ratio: studies.absent())
+    assert not on_cluster(studies.brief, out).started
+    assert json.loads((out / "study.json").read_text())["skipped"] == {}
+
+
 def test_cohorts_that_cross_runs_are_refused(studies, tmp_path, on_cluster):
     out = tmp_path / "out"
     run_study(studies.brief, "default", out, workers=1)

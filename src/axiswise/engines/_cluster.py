@@ -47,7 +47,7 @@ from axiswise.records._layout import (
 )
 from axiswise.records._run_state import Outcome, write_outcome
 from axiswise.studies import Run
-from axiswise.studies._folder import StudyFolder, complete, data_of, refuse_changed_measures
+from axiswise.studies._folder import StudyFolder, complete, data_of, left_alone, refuse_changed_measures
 
 TRIES = 2  # errors of a task before it fails
 DEATHS = 5  # processes that may die during a task, one after another and without a new state, before it fails
@@ -539,7 +539,7 @@ def _open(
     sharing: MutableMapping[str, OpenRun],
     log: Callable[[str], None],
 ) -> tuple[OpenRun | None, list[Cohort]]:
-    """Plans a run and writes the plan down; None if it was skipped or failed, as its folder says.
+    """Plans a run and writes the plan down; None if it is done already, or was skipped or failed, as its folder says.
 
     Runs that are open at once share what they have of the user's arrays: `sharing` has one of them by its data.
     """
@@ -551,25 +551,30 @@ def _open(
         data = data_of(run, dataset)
         precision = fast_precision(precision, torch.float32, folder.device, run.members)
         changed = refuse_changed_measures(run, place, job.retrain)
-        steered = {"validation": data.validation, "every": run.every, "stop": run.stop}
-        options = {"device": folder.device, "precision": precision, "retrain": job.retrain, **steered}
-        training, missing = lock.enter_context(opened(run.members, data.trained_on, place, **options))
-        cohorts = training.plan(missing)
+        begins = changed or not left_alone(run, place, data, precision)
+        cohorts = []
+        if begins:
+            steered = {"validation": data.validation, "every": run.every, "stop": run.stop}
+            options = {"device": folder.device, "precision": precision, "retrain": job.retrain, **steered}
+            training, missing = lock.enter_context(opened(run.members, data.trained_on, place, **options))
+            cohorts = training.plan(missing)
     except DataUnavailable as reason:
-        write_outcome(place, Outcome(skipped=str(reason)))
+        if not folder.complete(number):
+            write_outcome(place, Outcome(skipped=str(reason)))
     except (Exception, SystemExit) as error:  # of datasets and members, which may be anybody's
         folder.fail(number, Failure.of(error))
     else:
-        stack.enter_context(lock)
-        whole, data_address = None, address(dataset.identity)
-        if is_of_arrays(dataset):
-            same = sharing.get(data_address)
-            whole = same.parcels[0] if same else cluster.share(dataset)
-        parcels = (whole, cluster.share(packed(place, [place / RUN_FILE], STORED)))
-        members = tuple(member.address for member in run.members)  # making them takes a while
-        about = (members, RunFolder(place), lock, code_of_run(run), precision, parcels, not changed, len(cohorts))
-        own = sharing[data_address] = OpenRun(number, run, *about)
-        return own, cohorts
+        if begins:
+            stack.enter_context(lock)
+            whole, data_address = None, address(dataset.identity)
+            if is_of_arrays(dataset):
+                same = sharing.get(data_address)
+                whole = same.parcels[0] if same else cluster.share(dataset)
+            parcels = (whole, cluster.share(packed(place, [place / RUN_FILE], STORED)))
+            members = tuple(member.address for member in run.members)  # making them takes a while
+            about = (members, RunFolder(place), lock, code_of_run(run), precision, parcels, not changed, len(cohorts))
+            own = sharing[data_address] = OpenRun(number, run, *about)
+            return own, cohorts
     lock.close()
     folder.finish(number, log)
     return None, []

@@ -323,6 +323,7 @@ def test_what_was_made_and_did_not_arrive_is_missed(studies, tmp_path, on_cluste
             shutil.rmtree(folder)
 
     monkeypatch.setattr(_node, "_do", losing)
+    monkeypatch.setattr(_node, "SEND_SECONDS", 60.0)  # so that nothing is sent before
     with pytest.raises(StudyIncomplete, match=rf"1 of 2 runs failed; .*\n  brief/1.5: On node here: {reason}"):
         on_cluster(studies.brief, tmp_path / "out")
 

@@ -19,7 +19,8 @@ from pathlib import Path
 import torch
 
 from axiswise import data, grid, models, objectives
-from axiswise.engines._cluster import Cluster, Node, Nodes, run_on_cluster
+from axiswise.engines._cluster import Cluster, Node, Nodes
+from axiswise.engines._driver import run_on_cluster
 from axiswise.engines._local import Stop
 from axiswise.engines._node import Job, Report
 from axiswise.population._cohort import LARGEST

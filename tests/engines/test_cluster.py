@@ -22,7 +22,7 @@ import pytest
 import torch
 
 from axiswise.data import FactorDataset
-from axiswise.engines import _cluster, _node, _run, run_study
+from axiswise.engines import _cluster, _driver, _node, _run, run_study
 from axiswise.engines._cluster import Cluster, Node, Nodes, connected
 from axiswise.errors import AxiswiseError, StudyIncomplete
 from axiswise.population import Failure
@@ -220,7 +220,7 @@ def test_tasks_report_in_turns(studies, tmp_path, on_cluster, monkeypatch):
 
 
 def test_the_driver_keeps_nothing_of_what_it_has_stored(studies, tmp_path, on_cluster, monkeypatch):
-    start, ready, tasks, reports = _cluster._start, OneProcess.ready, [], []
+    start, ready, tasks, reports = _driver._start, OneProcess.ready, [], []
 
     def noted(cluster, running, *rest):
         tasks.append(running)
@@ -230,7 +230,7 @@ def test_the_driver_keeps_nothing_of_what_it_has_stored(studies, tmp_path, on_cl
         reports.extend(task.report for task in tasks if task.report)
         return ready(self, streams)
 
-    monkeypatch.setattr(_cluster, "_start", noted)
+    monkeypatch.setattr(_driver, "_start", noted)
     monkeypatch.setattr(OneProcess, "ready", looking)
     on_cluster(studies.brief, tmp_path / "out")
     assert any(report.ended for report in reports)
@@ -333,14 +333,14 @@ def test_machines_that_share_a_disk_for_temporary_files_have_a_folder_each():
 
 
 def test_a_signal_while_runs_are_opened_opens_no_more(studies, tmp_path, on_cluster, monkeypatch):
-    opened, open_ = [], _cluster._open
+    opened, open_ = [], _driver._open
 
     def interrupted(*arguments):
         opened.append(arguments[2])
         signal.raise_signal(signal.SIGTERM)
         return open_(*arguments)
 
-    monkeypatch.setattr(_cluster, "_open", interrupted)
+    monkeypatch.setattr(_driver, "_open", interrupted)
     with pytest.raises(KeyboardInterrupt):
         on_cluster(studies.brief, tmp_path / "out")
     assert opened == [0]
@@ -355,7 +355,7 @@ def test_a_full_disk_ends_the_study_in_one_line_and_it_goes_on_when_there_is_roo
     whole, out = tmp_path / "whole", tmp_path / "out"
     run_study(studies.brief, "default", whole, workers=1)
     with monkeypatch.context() as patch:
-        patch.setattr(_cluster, "write_bytes", full)
+        patch.setattr(_driver, "write_bytes", full)
         with pytest.raises(
             AxiswiseError, match=r"out cannot be written \(No space left on device\). Make room there, and"
         ):
@@ -403,7 +403,7 @@ def test_a_node_that_does_not_see_the_shared_disk_says_so(studies, tmp_path, on_
 
 
 def test_what_a_node_has_written_and_the_driver_never_sees_ends_the_study(studies, tmp_path, on_cluster, monkeypatch):
-    monkeypatch.setattr(_cluster, "DISK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "DISK_SECONDS", 0.0)
     monkeypatch.setattr(_node, "write_bytes", lambda path, contents: None)  # another disk of the same name
     with pytest.raises(
         AxiswiseError, match=r"safetensors, which cannot be seen here after 0 seconds. Is the disk shar"
@@ -421,7 +421,7 @@ def test_a_folder_of_the_same_name_with_the_same_members_is_another(studies, tmp
         return start(self, threads, device, avoided, job, task._replace(place=str(there)), *rest)
 
     monkeypatch.setattr(OneProcess, "start", elsewhere)
-    monkeypatch.setattr(_cluster, "DISK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "DISK_SECONDS", 0.0)
     with pytest.raises(AxiswiseError, match=r"out/brief/1.5/members/.* cannot be seen here after 0 seconds"):
         on_cluster(studies.brief, tmp_path / "out", shared_disk=True)
 
@@ -444,8 +444,8 @@ def test_a_full_shared_disk_fails_the_cohorts_and_they_go_on_when_there_is_room(
 
 def test_a_head_that_no_longer_answers_ends_the_study_in_one_line(studies, tmp_path, on_cluster, monkeypatch):
     monkeypatch.setattr(OneProcess, "answers", lambda self: False)
-    monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(_cluster, "HEAD_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "HEAD_SECONDS", 0.0)
     with pytest.raises(AxiswiseError, match=r"The head of the cluster has not answered for 0 seconds. Start the clust"):
         on_cluster(studies.brief, tmp_path / "out")
 
@@ -497,7 +497,7 @@ def test_what_waits_for_another_node_returns_to_the_first_when_the_others_are_go
 
     once_without.cache_clear = dataset.cache_clear
     monkeypatch.setattr(_node, "_dataset", once_without)
-    monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "LOOK_SECONDS", 0.0)
     for name, method in (("start", begin), ("cancel", cancel), ("ready", ready), ("report", report)):
         monkeypatch.setattr(OneProcess, name, method, raising=False)
     monkeypatch.setattr(OneProcess, "names", ("here", "there"))
@@ -511,7 +511,7 @@ def test_what_waits_for_another_node_returns_to_the_first_when_the_others_are_go
 def test_what_waits_for_a_larger_node_starts_on_a_smaller_one_once_the_larger_is_gone(
     studies, tmp_path, on_cluster, monkeypatch, device, most
 ):
-    open_, start, job, cores = _cluster._open, OneProcess.start, _run.ClusterJob, [4]
+    open_, start, job, cores = _driver._open, OneProcess.start, _run.ClusterJob, [4]
     asked, stuck, cancelled, looks = [], [], [], []
 
     def of_four_threads(*arguments):
@@ -536,8 +536,8 @@ def test_what_waits_for_a_larger_node_starts_on_a_smaller_one_once_the_larger_is
             raise Lost("This task was cancelled.")
         return next(stream)
 
-    monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(_cluster, "_open", of_four_threads)
+    monkeypatch.setattr(_driver, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "_open", of_four_threads)
     monkeypatch.setattr(_run, "ClusterJob", lambda *settings: job(*settings)._replace(threads=4))
     monkeypatch.setattr(_node, "find_device", lambda named: torch.device("cpu"))
     methods = {
@@ -556,7 +556,7 @@ def test_what_waits_for_a_larger_node_starts_on_a_smaller_one_once_the_larger_is
 
 
 def test_a_task_keeps_its_cores_when_a_smaller_node_joins(studies, tmp_path, on_cluster, monkeypatch):
-    open_, start, asked = _cluster._open, OneProcess.start, []
+    open_, start, asked = _driver._open, OneProcess.start, []
 
     def of_four_threads(*arguments):
         own, cohorts = open_(*arguments)
@@ -566,7 +566,7 @@ def test_a_task_keeps_its_cores_when_a_smaller_node_joins(studies, tmp_path, on_
         asked.append((threads, task.cohort is None))
         return start(self, threads, device, avoided, job, task, *parcels)
 
-    monkeypatch.setattr(_cluster, "_open", of_four_threads)
+    monkeypatch.setattr(_driver, "_open", of_four_threads)
     monkeypatch.setattr(OneProcess, "start", begin)
     monkeypatch.setattr(OneProcess, "nodes", lambda self: Nodes((Node("large", 4, 0), Node("small", 1, 0))))
     on_cluster(studies.brief, tmp_path / "out")
@@ -796,7 +796,7 @@ def test_on_gpus_runs_are_measured_beside_training(studies, tmp_path, on_cluster
     monkeypatch.setattr(OneProcess, "start", start)
     monkeypatch.setattr(OneProcess, "report", report)
     monkeypatch.setattr(_node, "find_device", lambda named: torch.device("cpu"))
-    monkeypatch.setattr(_cluster, "QUEUED", 0)
+    monkeypatch.setattr(_driver, "QUEUED", 0)
     on_cluster(studies.brief, tmp_path / "out", device="cuda")
     assert events[:4] == [
         ("begins", 0, False),  # the GPU has one cohort at a time
@@ -813,7 +813,7 @@ def test_on_gpus_runs_are_measured_beside_training(studies, tmp_path, on_cluster
 def test_on_gpus_what_is_to_be_measured_neither_delays_training_nor_is_opened_all_at_once(
     studies, tmp_path, on_cluster, monkeypatch, trained
 ):
-    out, open_, begin, hear = tmp_path / "out", _cluster._open, OneProcess.start, OneProcess.report
+    out, open_, begin, hear = tmp_path / "out", _driver._open, OneProcess.start, OneProcess.report
     opened, training, measuring, most = set(), [], [], [0]
     Path(os.environ["MENDED"]).touch()
 
@@ -842,11 +842,11 @@ def test_on_gpus_what_is_to_be_measured_neither_delays_training_nor_is_opened_al
     for path in out.rglob("records.jsonl"):
         path.unlink()
     if trained:
-        monkeypatch.setattr(_cluster, "QUEUED", 0)
-        monkeypatch.setattr(_cluster, "UNMEASURED", 1)
+        monkeypatch.setattr(_driver, "QUEUED", 0)
+        monkeypatch.setattr(_driver, "UNMEASURED", 1)
     else:
         shutil.rmtree(out / "bad/cohort/members")
-    monkeypatch.setattr(_cluster, "_open", opening)
+    monkeypatch.setattr(_driver, "_open", opening)
     monkeypatch.setattr(OneProcess, "start", start)
     monkeypatch.setattr(OneProcess, "report", report)
     on_cluster(studies.mixed, out, device="cuda")
@@ -879,7 +879,7 @@ def test_what_is_complete_is_left_alone_though_its_data_are_gone_or_its_weights_
 
     run_study(studies.brief, "default", out, workers=1)
     with monkeypatch.context() as patch:
-        patch.setattr(_cluster.RunFolder, "read_members", lambda *arguments, **settings: 1 / 0)
+        patch.setattr(_driver.RunFolder, "read_members", lambda *arguments, **settings: 1 / 0)
         assert not on_cluster(studies.brief, out, progress=Noted()).started
     assert shown == [0]
     monkeypatch.setattr(studies, "square", lambda ratio: studies.absent())
@@ -909,4 +909,5 @@ def test_what_a_task_raises_that_it_could_not_report_is_said_in_one_line():
     class TaskError(Exception):
         cause = OSError(errno.ENOSPC, "No space left on device")
 
-    assert _cluster._why(TaskError("ray::_work_on_node() (pid=1)\nTraceback")) == "[Errno 28] No space left on device"
+    error = TaskError("ray::_work_on_node() (pid=1)\nTraceback")
+    assert _cluster.reason_of(error) == "[Errno 28] No space left on device"

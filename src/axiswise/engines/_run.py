@@ -11,7 +11,8 @@ from typing import Literal, get_args
 
 from axiswise._arguments import checked
 from axiswise.data import FactorDataset
-from axiswise.engines._cluster import connected, run_on_cluster
+from axiswise.engines._cluster import connected
+from axiswise.engines._driver import run_on_cluster
 from axiswise.engines._local import (
     POLL_SECONDS,
     Job,

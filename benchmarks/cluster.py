@@ -19,7 +19,8 @@ from pathlib import Path
 import torch
 
 from axiswise import data, grid, models, objectives
-from axiswise.engines._cluster import Cluster, Node, Nodes, run_on_cluster
+from axiswise.engines._cluster import Cluster, Node, Nodes
+from axiswise.engines._driver import run_on_cluster
 from axiswise.engines._local import Stop
 from axiswise.engines._node import Job, Report
 from axiswise.population._cohort import LARGEST
@@ -53,7 +54,7 @@ class StandIn(Cluster):
         """One node of eight cores."""
         return Nodes((Node("here", 8, 0),))
 
-    def start(self, threads, device, avoided, job, task, *parcels):
+    def start(self, cores, device, avoided, job, task, *parcels):
         """The one report of a task."""
         here = Path()
         names = [member_file(here, address).as_posix() for address in task.members] if task.cohort else []

@@ -22,7 +22,7 @@ import pytest
 import torch
 
 from axiswise.data import FactorDataset
-from axiswise.engines import _cluster, _node, _run, run_study
+from axiswise.engines import _cluster, _driver, _node, _run, run_study
 from axiswise.engines._cluster import Cluster, Node, Nodes, connected
 from axiswise.errors import AxiswiseError, StudyIncomplete
 from axiswise.population import Failure
@@ -178,6 +178,29 @@ def test_a_process_that_dies_while_it_measures_is_not_tried_for_ever(studies, tm
     assert measured == [0, 1, 2, 3, 4]
 
 
+def test_a_node_that_ends_every_process_does_not_end_the_study(studies, tmp_path, on_cluster, monkeypatch):
+    start, places = OneProcess.start, []
+
+    def placed(self, threads, device, avoided, *arguments):
+        self.place = min(set(self.names) - avoided)  # nothing is ever done there, so that it is free for all
+        places.append(self.place)
+        return start(self, threads, device, avoided, *arguments)
+
+    def reports(self, task, attempt, arguments):
+        def dying():
+            yield _node.Report("a", 0)
+            raise Lost("out of memory")
+
+        return dying() if self.place == "a" else _node.work(self.place, *arguments)
+
+    monkeypatch.setattr(OneProcess, "names", ("a", "b"))
+    monkeypatch.setattr(OneProcess, "start", placed)
+    monkeypatch.setattr(OneProcess, "_reports", reports)
+    on_cluster(studies.brief, tmp_path / "out")
+    assert (places.count("a"), places.count("b")) == (8, 4)  # of four tasks
+    assert len(rows(tmp_path / "out")) == 4
+
+
 def test_a_file_of_the_user_that_is_not_there_fails_its_run_alone(studies, tmp_path, on_cluster):
     with pytest.raises(StudyIncomplete, match=r"1 of 2 runs failed; .*\n  bad/file: FileNotFoundError: .*'mine.npy'$"):
         on_cluster(studies.fileless, tmp_path / "out")
@@ -194,6 +217,24 @@ def test_tasks_report_in_turns(studies, tmp_path, on_cluster, monkeypatch):
     monkeypatch.setattr(OneProcess, "report", noted)
     on_cluster(studies.brief, tmp_path / "out")  # where the first of the streams is always ready
     assert served[:4] == [0, 1, 0, 1]
+
+
+def test_the_driver_keeps_nothing_of_what_it_has_stored(studies, tmp_path, on_cluster, monkeypatch):
+    start, ready, tasks, reports = _driver._start, OneProcess.ready, [], []
+
+    def noted(cluster, running, *rest):
+        tasks.append(running)
+        return start(cluster, running, *rest)
+
+    def looking(self, streams):
+        reports.extend(task.report for task in tasks if task.report)
+        return ready(self, streams)
+
+    monkeypatch.setattr(_driver, "_start", noted)
+    monkeypatch.setattr(OneProcess, "ready", looking)
+    on_cluster(studies.brief, tmp_path / "out")
+    assert any(report.ended for report in reports)
+    assert not any(report.files for report in reports)
 
 
 def test_a_task_begins_before_the_driver_has_taken_its_first_report(monkeypatch, tmp_path):
@@ -254,6 +295,24 @@ def test_the_folder_of_a_task_stays_while_its_process_lives_wherever_that_is(tmp
     assert not list(tmp_path.iterdir())
 
 
+def test_the_folder_of_a_task_stays_while_it_is_being_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(_node, "HOME", tmp_path)
+    locked = _node.locked
+
+    def late(path, refusal):
+        path.touch()
+        with monkeypatch.context() as patch:  # another process tidies up before the file is locked
+            patch.setattr(_node, "locked", locked)
+            with _node._temporary_folder():
+                pass
+        return locked(path, refusal)
+
+    monkeypatch.setattr(_node, "locked", late)
+    with _node._temporary_folder() as folder:
+        assert folder.is_dir()
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(("task", "reason"), [("train", "2 of 2 members were trained and did not"), ("measure", "Not")])
 def test_what_was_made_and_did_not_arrive_is_missed(studies, tmp_path, on_cluster, monkeypatch, task, reason):
     do = _node._do
@@ -274,14 +333,14 @@ def test_machines_that_share_a_disk_for_temporary_files_have_a_folder_each():
 
 
 def test_a_signal_while_runs_are_opened_opens_no_more(studies, tmp_path, on_cluster, monkeypatch):
-    opened, open_ = [], _cluster._open
+    opened, open_ = [], _driver._open
 
     def interrupted(*arguments):
         opened.append(arguments[2])
         signal.raise_signal(signal.SIGTERM)
         return open_(*arguments)
 
-    monkeypatch.setattr(_cluster, "_open", interrupted)
+    monkeypatch.setattr(_driver, "_open", interrupted)
     with pytest.raises(KeyboardInterrupt):
         on_cluster(studies.brief, tmp_path / "out")
     assert opened == [0]
@@ -296,7 +355,7 @@ def test_a_full_disk_ends_the_study_in_one_line_and_it_goes_on_when_there_is_roo
     whole, out = tmp_path / "whole", tmp_path / "out"
     run_study(studies.brief, "default", whole, workers=1)
     with monkeypatch.context() as patch:
-        patch.setattr(_cluster, "write_bytes", full)
+        patch.setattr(_driver, "write_bytes", full)
         with pytest.raises(
             AxiswiseError, match=r"out cannot be written \(No space left on device\). Make room there, and"
         ):
@@ -344,7 +403,7 @@ def test_a_node_that_does_not_see_the_shared_disk_says_so(studies, tmp_path, on_
 
 
 def test_what_a_node_has_written_and_the_driver_never_sees_ends_the_study(studies, tmp_path, on_cluster, monkeypatch):
-    monkeypatch.setattr(_cluster, "DISK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "DISK_SECONDS", 0.0)
     monkeypatch.setattr(_node, "write_bytes", lambda path, contents: None)  # another disk of the same name
     with pytest.raises(
         AxiswiseError, match=r"safetensors, which cannot be seen here after 0 seconds. Is the disk shar"
@@ -362,7 +421,7 @@ def test_a_folder_of_the_same_name_with_the_same_members_is_another(studies, tmp
         return start(self, threads, device, avoided, job, task._replace(place=str(there)), *rest)
 
     monkeypatch.setattr(OneProcess, "start", elsewhere)
-    monkeypatch.setattr(_cluster, "DISK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "DISK_SECONDS", 0.0)
     with pytest.raises(AxiswiseError, match=r"out/brief/1.5/members/.* cannot be seen here after 0 seconds"):
         on_cluster(studies.brief, tmp_path / "out", shared_disk=True)
 
@@ -385,8 +444,8 @@ def test_a_full_shared_disk_fails_the_cohorts_and_they_go_on_when_there_is_room(
 
 def test_a_head_that_no_longer_answers_ends_the_study_in_one_line(studies, tmp_path, on_cluster, monkeypatch):
     monkeypatch.setattr(OneProcess, "answers", lambda self: False)
-    monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(_cluster, "HEAD_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "HEAD_SECONDS", 0.0)
     with pytest.raises(AxiswiseError, match=r"The head of the cluster has not answered for 0 seconds. Start the clust"):
         on_cluster(studies.brief, tmp_path / "out")
 
@@ -438,7 +497,7 @@ def test_what_waits_for_another_node_returns_to_the_first_when_the_others_are_go
 
     once_without.cache_clear = dataset.cache_clear
     monkeypatch.setattr(_node, "_dataset", once_without)
-    monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "LOOK_SECONDS", 0.0)
     for name, method in (("start", begin), ("cancel", cancel), ("ready", ready), ("report", report)):
         monkeypatch.setattr(OneProcess, name, method, raising=False)
     monkeypatch.setattr(OneProcess, "names", ("here", "there"))
@@ -447,10 +506,13 @@ def test_what_waits_for_another_node_returns_to_the_first_when_the_others_are_go
     assert len(rows(tmp_path / "out")) == 4
 
 
+@pytest.mark.parametrize(("device", "most"), [("cpu", 4), ("cuda", 3)])  # a training has the fourth beside a GPU
+@pytest.mark.filterwarnings("ignore:.* was begun on cuda")
 def test_what_waits_for_a_larger_node_starts_on_a_smaller_one_once_the_larger_is_gone(
-    studies, tmp_path, on_cluster, monkeypatch
+    studies, tmp_path, on_cluster, monkeypatch, device, most
 ):
-    open_, start, cores, asked, stuck, cancelled = _cluster._open, OneProcess.start, [4], [], [], []
+    open_, start, job, cores = _driver._open, OneProcess.start, _run.ClusterJob, [4]
+    asked, stuck, cancelled, looks = [], [], [], []
 
     def of_four_threads(*arguments):
         own, cohorts = open_(*arguments)
@@ -464,26 +526,51 @@ def test_what_waits_for_a_larger_node_starts_on_a_smaller_one_once_the_larger_is
             cores[:] = [1]
         return stream
 
+    def ready(self, streams):
+        looks.append(len(streams))
+        assert len(looks) < 10_000
+        return [own for own in streams if own not in stuck or own in cancelled][:1]
+
     def report(self, stream):
         if stream in cancelled:
             raise Lost("This task was cancelled.")
         return next(stream)
 
-    monkeypatch.setattr(_cluster, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(_cluster, "_open", of_four_threads)
+    monkeypatch.setattr(_driver, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(_driver, "_open", of_four_threads)
+    monkeypatch.setattr(_run, "ClusterJob", lambda *settings: job(*settings)._replace(threads=4))
+    monkeypatch.setattr(_node, "find_device", lambda named: torch.device("cpu"))
     methods = {
-        "nodes": lambda self: Nodes((Node("here", cores[0], 0),)),
+        "nodes": lambda self: Nodes((Node("here", cores[0], int(device == "cuda")),)),
         "start": begin,
-        "ready": lambda self, streams: [own for own in streams if own not in stuck or own in cancelled][:1],
+        "ready": ready,
         "cancel": lambda self, stream: cancelled.append(stream),
         "report": report,
     }
     for name, method in methods.items():
         monkeypatch.setattr(OneProcess, name, method, raising=False)
-    on_cluster(studies.brief, tmp_path / "out")
-    assert (asked[0], set(asked)) == (4, {1, 4})
-    assert len(cancelled) == asked.count(4)
+    on_cluster(studies.brief, tmp_path / "out", device=device)
+    assert set(asked) == {1, most}
+    assert len(cancelled) == asked.count(most) > 0
     assert len(rows(tmp_path / "out")) == 4
+
+
+def test_a_task_keeps_its_cores_when_a_smaller_node_joins(studies, tmp_path, on_cluster, monkeypatch):
+    open_, start, asked = _driver._open, OneProcess.start, []
+
+    def of_four_threads(*arguments):
+        own, cohorts = open_(*arguments)
+        return own, [replace(cohort, threads=4) for cohort in cohorts]
+
+    def begin(self, threads, device, avoided, job, task, *parcels):
+        asked.append((threads, task.cohort is None))
+        return start(self, threads, device, avoided, job, task, *parcels)
+
+    monkeypatch.setattr(_driver, "_open", of_four_threads)
+    monkeypatch.setattr(OneProcess, "start", begin)
+    monkeypatch.setattr(OneProcess, "nodes", lambda self: Nodes((Node("large", 4, 0), Node("small", 1, 0))))
+    on_cluster(studies.brief, tmp_path / "out")
+    assert sorted(asked) == [(1, True), (1, True), (4, False), (4, False)]  # as the plan says, and the job
 
 
 def test_a_cluster_without_the_device_is_told_while_tasks_wait(studies, tmp_path, on_cluster, monkeypatch):
@@ -531,6 +618,24 @@ def test_a_node_without_the_data_or_with_other_code_says_so(studies, tmp_path, o
         on_cluster(studies.brief, tmp_path / "out")
     monkeypatch.setattr(_node, "code_of_run", lambda run: {"nets": "code 1"})
     with pytest.raises(StudyIncomplete, match=r"has other code of the study than the driver: nets is used now. Copy"):
+        on_cluster(studies.brief, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "reason"),
+    [
+        ("_dataset", lambda studies: studies.square(ratio=3.0), "This node makes other data than the driver. Copy"),
+        ("_members", lambda studies: {}, "This node has other members of the run than the driver. Copy"),
+        ("with_seeds_from", lambda studies: [], "This node has 0 runs of the study, and the driver more. Copy"),
+    ],
+)
+def test_a_node_with_another_copy_of_the_study_says_so(studies, tmp_path, on_cluster, monkeypatch, name, found, reason):
+    def other(*arguments):
+        return found(studies)
+
+    other.cache_clear = _node._dataset.cache_clear
+    monkeypatch.setattr(_node, name, other)
+    with pytest.raises(StudyIncomplete, match=rf"brief/2.0: On node here: {reason} the driver's"):
         on_cluster(studies.brief, tmp_path / "out")
 
 
@@ -660,13 +765,13 @@ def test_tasks_have_the_cores_of_the_plan_or_their_part_of_a_gpu():
     training = measuring._replace(cohort={"layout": "of a cohort"})
     job = _node.Job(("", ""), "default", 0, "cuda", 1, False, (), {})
     cluster.start(3, cpu, frozenset(), job, training)
-    cluster.start(3, gpu, {"gone/012345"}, job, training)
+    cluster.start(1, gpu, {"gone/012345"}, job, training)
     cluster.start(3, gpu, {"big/112345", "big/012345", "gone/012345"}, job, measuring)
     assert asked == [
         {"num_cpus": 3, "max_retries": 0},
         {"num_cpus": 1, "num_gpus": 0.75, "max_retries": 0},
         {
-            **{"num_cpus": 2, "num_gpus": 0.25, "max_retries": 0},
+            **{"num_cpus": 3, "num_gpus": 0.25, "max_retries": 0},
             "label_selector": {"ray.io/node-id": "!in(0123456789,1123456789)"},
         },
     ]
@@ -691,7 +796,7 @@ def test_on_gpus_runs_are_measured_beside_training(studies, tmp_path, on_cluster
     monkeypatch.setattr(OneProcess, "start", start)
     monkeypatch.setattr(OneProcess, "report", report)
     monkeypatch.setattr(_node, "find_device", lambda named: torch.device("cpu"))
-    monkeypatch.setattr(_cluster, "QUEUED", 0)
+    monkeypatch.setattr(_driver, "QUEUED", 0)
     on_cluster(studies.brief, tmp_path / "out", device="cuda")
     assert events[:4] == [
         ("begins", 0, False),  # the GPU has one cohort at a time
@@ -701,6 +806,85 @@ def test_on_gpus_runs_are_measured_beside_training(studies, tmp_path, on_cluster
     ]
     assert sorted(events[4:]) == [("begins", 1, True), ("ends", 0, True), ("ends", 1, False), ("ends", 1, True)]
     assert len(rows(tmp_path / "out")) == 4
+
+
+@pytest.mark.filterwarnings("ignore:.* was begun on cuda")
+@pytest.mark.parametrize("trained", [True, False])
+def test_on_gpus_what_is_to_be_measured_neither_delays_training_nor_is_opened_all_at_once(
+    studies, tmp_path, on_cluster, monkeypatch, trained
+):
+    out, open_, begin, hear = tmp_path / "out", _driver._open, OneProcess.start, OneProcess.report
+    opened, training, measuring, most = set(), [], [], [0]
+    Path(os.environ["MENDED"]).touch()
+
+    def opening(*arguments):
+        own, cohorts = open_(*arguments)
+        opened.update([own.number] if own else [])
+        most.append(len(opened))
+        return own, cohorts
+
+    def start(self, threads, device, avoided, job, task, *parcels):
+        stream = begin(self, threads, device, avoided, job, task, *parcels)
+        (training if task.cohort else measuring).append(stream)
+        assert not training or len(measuring) <= 1
+        return stream
+
+    def report(self, stream):
+        found, task = hear(self, stream), self.started[self.streams.index(stream)]
+        if found.ended:
+            (training if task.cohort else measuring).remove(stream)
+            opened.discard(None if task.cohort else task.run)
+        return found
+
+    monkeypatch.setattr(OneProcess, "nodes", lambda self: Nodes((Node("here", 8, 1),)))
+    monkeypatch.setattr(_node, "find_device", lambda named: torch.device("cpu"))
+    on_cluster(studies.mixed, out, device="cuda")
+    for path in out.rglob("records.jsonl"):
+        path.unlink()
+    if trained:
+        monkeypatch.setattr(_driver, "QUEUED", 0)
+        monkeypatch.setattr(_driver, "UNMEASURED", 1)
+    else:
+        shutil.rmtree(out / "bad/cohort/members")
+    monkeypatch.setattr(_driver, "_open", opening)
+    monkeypatch.setattr(OneProcess, "start", start)
+    monkeypatch.setattr(OneProcess, "report", report)
+    on_cluster(studies.mixed, out, device="cuda")
+    assert max(most) == (2 if trained else 3)  # one is measured, and one waits for that
+    assert len(rows(out)) == 4 + 2 + 2
+
+
+def test_another_engine_says_nothing_of_an_earlier_cluster(studies, tmp_path, on_cluster):
+    out = tmp_path / "out"
+    on_cluster(studies.brief, out)
+    assert (out / "cluster.json").exists()
+    run_study(studies.brief, "default", out, workers=1)
+    assert not (out / "cluster.json").exists()
+
+
+def test_what_is_complete_is_left_alone_though_its_data_are_gone_or_its_weights_cannot_be_read(
+    studies, tmp_path, on_cluster, monkeypatch
+):
+    out, shown = tmp_path / "out", []
+
+    class Noted:
+        def begin(self, title, total):
+            shown.append(total)
+
+        def advance(self, units):
+            shown[-1] -= units
+
+        def end(self):
+            pass
+
+    run_study(studies.brief, "default", out, workers=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_driver.RunFolder, "read_members", lambda *arguments, **settings: 1 / 0)
+        assert not on_cluster(studies.brief, out, progress=Noted()).started
+    assert shown == [0]
+    monkeypatch.setattr(studies, "square", lambda ratio: studies.absent())
+    assert not on_cluster(studies.brief, out).started
+    assert json.loads((out / "study.json").read_text())["skipped"] == {}
 
 
 def test_cohorts_that_cross_runs_are_refused(studies, tmp_path, on_cluster):
@@ -725,4 +909,5 @@ def test_what_a_task_raises_that_it_could_not_report_is_said_in_one_line():
     class TaskError(Exception):
         cause = OSError(errno.ENOSPC, "No space left on device")
 
-    assert _cluster._why(TaskError("ray::_work_on_node() (pid=1)\nTraceback")) == "[Errno 28] No space left on device"
+    error = TaskError("ray::_work_on_node() (pid=1)\nTraceback")
+    assert _cluster.reason_of(error) == "[Errno 28] No space left on device"

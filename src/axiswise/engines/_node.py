@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import torch
 
@@ -25,6 +26,7 @@ from axiswise.engines._local import one_at_a_time, resolved
 from axiswise.errors import AxiswiseError, DataUnavailable, TrainingIncomplete
 from axiswise.evaluation import evaluate
 from axiswise.population import Failure, Member, Precision, train
+from axiswise.population._code import code_of_dataset
 from axiswise.population._device import find_device
 from axiswise.population._folder import RunFolder
 from axiswise.records import is_locked, locked, versions, write_bytes
@@ -209,9 +211,17 @@ def _do(job: Job, task: Task, dataset: FactorDataset | None, folder: Path) -> No
     if dataset is None:
         dataset = _dataset(*where)
     data, known = data_of(run, dataset.to(device)), _members(*where)
+    wanted, code_of_data = set(task.members), code_of_dataset(data.trained_on)
+    try:
+        own.check(data.trained_on.identity, own.run["dtype"], code_of_data, own.run.get("validation"))
+    except AxiswiseError as error:
+        raise UnfitNode(
+            "This node makes other data than the driver. Copy the driver's study and files there."
+        ) from error
+    if not wanted <= known.keys():
+        raise UnfitNode("This node has other members of the run than the driver. Copy the driver's study there.")
     steered = {"validation": data.validation, "every": run.every, "stop": run.stop}
     settings = {"device": device, "precision": task.precision, "retrain": job.retrain, **steered}
-    wanted = set(task.members)
     members = [member for address, member in known.items() if address in wanted]
     population = train(members, data.trained_on, out=folder, progress=None, **settings)
     if task.cohort is None:
@@ -235,7 +245,10 @@ def _run(study: tuple[str, str], scale: Scale, seeds_from: int, number: int, pat
             f"Study {':'.join(study)} cannot be imported here: {describe_error(error)}. Install its package on every "
             "node, or copy its file there and put its folder on the PYTHONPATH of `ray start`."
         ) from error
-    return with_seeds_from(found(scale), seeds_from)[number]
+    runs = with_seeds_from(found(scale), seeds_from)
+    if number >= len(runs):
+        raise UnfitNode(f"This node has {len(runs)} runs of the study, and the driver more. Copy the driver's there.")
+    return runs[number]
 
 
 @lru_cache(1)
@@ -274,13 +287,15 @@ def _temporary_folder() -> Iterator[Path]:
             if not is_locked(left):
                 shutil.rmtree(left.with_suffix(""), ignore_errors=True)
                 left.unlink()
-    with tempfile.TemporaryDirectory(dir=HOME, ignore_cleanup_errors=True) as folder:
-        lock = Path(f"{folder}{LOCK}")  # beside it, while its process lives
-        try:
-            with locked(lock, ""):
-                yield Path(folder)
-        finally:
-            lock.unlink(missing_ok=True)
+    folder = HOME / uuid4().hex
+    lock = folder.with_suffix(LOCK)
+    try:
+        with locked(lock, ""):  # before there is a folder, which others could take for one that was left
+            folder.mkdir(mode=0o700)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.unlink(missing_ok=True)
 
 
 def _results(folder: Path) -> list[Path]:

@@ -11,7 +11,8 @@ from typing import Literal, get_args
 
 from axiswise._arguments import checked
 from axiswise.data import FactorDataset
-from axiswise.engines._cluster import connected, run_on_cluster
+from axiswise.engines._cluster import connected
+from axiswise.engines._driver import run_on_cluster
 from axiswise.engines._local import (
     POLL_SECONDS,
     Job,
@@ -34,6 +35,7 @@ from axiswise.population import Failure, Precision, Progress
 from axiswise.population._cohort_folder import begun
 from axiswise.population._folder import RunFolder
 from axiswise.records import read_study_header, versions
+from axiswise.records._layout import CLUSTER_FILE
 from axiswise.studies import Scale, Study
 from axiswise.studies._folder import StudyFolder, open_study, train_and_measure
 from axiswise.studies._pool import pools, train_together
@@ -133,6 +135,8 @@ def run_study(
         if nodes:
             settings["target"] = nodes.device(device, read_study_header(out).get("device"))
         folder = stack.enter_context(open_study(study, scale, out, device=device, **settings))
+        if not folder.read_only:
+            (folder.path / CLUSTER_FILE).unlink(missing_ok=True)  # it says what an earlier process had done where
         everything = folder.chosen
         share = max(1, cores() // (1 + measuring_beside(folder.device)))
         threads = min(threads_of_a_run(len(folder.runs), folder.device), share)

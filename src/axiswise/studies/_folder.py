@@ -219,15 +219,11 @@ def train_and_measure(
     failures, lost = list(failed), {member for failure in failed for member in failure.members}
     run = replace(run, members=[member for member in run.members if member.address not in lost]) if failed else run
     try:
-        trained_on, measured_on, validation = data_of(run, run.dataset().to(device))
+        data = data_of(run, run.dataset().to(device))
+        trained_on, measured_on, validation = data
         precision = fast_precision(precision, torch.float32, device, run.members)
         changed = refuse_changed_measures(run, folder, retrain)
-        own = RunFolder(folder)
-        if not failed and complete(run, folder) and not changed and own.tidy and own.made_by(code_of(run.members)):
-            type_of_run = type_name(torch.float32, precision)
-            validated = validation_of(validation, run.every, run.stop, device)
-            form = validated.form if validated else None
-            own.check(trained_on.identity, type_of_run, code_of_dataset(trained_on), form)  # refuses another
+        if not (failed or changed) and left_alone(run, folder, data, precision):
             return
         try:
             options = {"out": folder, "precision": precision, "progress": progress, "retrain": retrain}
@@ -266,6 +262,24 @@ def data_of(run: Run, dataset: FactorDataset) -> RunData:
         return RunData(dataset, dataset, None)
     split = dataset.split()
     return RunData(split.train, split.test, split.validation if run.validated else None)
+
+
+def left_alone(run: Run, folder: Path, data: RunData, precision: Precision | None) -> bool:
+    """Whether all of a run is stored and measured, and its members were made by the present code.
+
+    Only headers are read.
+
+    Raises:
+        AxiswiseError: If it was trained on other data, in another type, or validated otherwise.
+    """
+    own = RunFolder(folder)
+    if not (complete(run, folder) and own.tidy and own.made_by(code_of(run.members))):
+        return False
+    validated = validation_of(data.validation, run.every, run.stop, data.trained_on.device)
+    form = validated.form if validated else None
+    type_of_run = type_name(torch.float32, precision)
+    own.check(data.trained_on.identity, type_of_run, code_of_dataset(data.trained_on), form)  # refuses another
+    return True
 
 
 def refuse_changed_measures(run: Run, folder: Path, retrain: bool) -> list[str]:

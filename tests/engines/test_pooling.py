@@ -1,6 +1,6 @@
 """Runs of a study that train together: what is trained with whom, what stays with its run, and that nothing is lost."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
@@ -19,6 +19,7 @@ from axiswise.records import read_json, read_study_header
 from axiswise.records._layout import PLAN, PLAN_FILE
 from axiswise.scores import mig
 from axiswise.studies import Run
+from axiswise.studies._pool import Pool
 
 from .conftest import rows, weights
 
@@ -64,6 +65,14 @@ def planned(monkeypatch):
 
     monkeypatch.setattr(CohortFolder, "plan", noted)
     return found
+
+
+@pytest.fixture
+def saving(monkeypatch):
+    """States are saved every five steps."""
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
 
 
 @pytest.fixture
@@ -149,10 +158,7 @@ def test_chosen_runs_are_pooled_alone(tmp_path, pooling, planned):
     assert {run for run, _, _ in rows(tmp_path)} == {run.name for run in study("smoke")}
 
 
-def test_what_was_begun_with_others_goes_on_with_a_chosen_run(tmp_path, pooling, monkeypatch):
-    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
-    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
+def test_what_was_begun_with_others_goes_on_with_a_chosen_run(tmp_path, pooling, saving, monkeypatch):
     with monkeypatch.context() as patch:
         assert killed_at(2, patch, partial(run_study, study, "smoke", tmp_path / "out"), after=True)
     assert list(tmp_path.glob("out/cohorts/*"))  # of the runs whose names begin with "pooled"
@@ -193,11 +199,8 @@ def killed_at(number, patch, work, *, after):
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(
-    tmp_path, pooling, monkeypatch, after, device
+    tmp_path, pooling, saving, monkeypatch, after, device
 ):
-    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
-    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
 
     def two(scale):
         return [Run("first", FIRST, members(0.1), [mig]), Run("second", SECOND, members(4.0), [mig])]
@@ -223,7 +226,7 @@ def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(
     assert kills >= 8
 
 
-def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, pooling, monkeypatch):
+def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, pooling, saving, monkeypatch):
     """Its data are gone for a while: nothing is thrown away, and once they are back it goes on to the same bits."""
     gone = []
 
@@ -235,9 +238,6 @@ def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, 
     def two(scale):
         return [Run("first", FIRST, members(0.1), [mig]), Run("second", second, members(4.0), [mig])]
 
-    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
-    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
     run_study(two, "smoke", tmp_path / "whole")
     for name in ("out", "anew"):
         with monkeypatch.context() as patch:
@@ -255,6 +255,77 @@ def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, 
     gone.clear()
     run_study(two, "smoke", tmp_path / "out")
     assert weights(tmp_path / "out") == weights(tmp_path / "whole")
+
+
+def shifted():
+    square = FIRST()
+    return replace(square, tensors={"x": square.tensors["x"] + 1.0})
+
+
+def test_a_run_is_trained_on_its_own_data_whatever_they_are_called(tmp_path, pooling):
+    """Datasets that were changed and not renamed have one identity: each run had its own data, and has them here."""
+    runs = [Run("plain", FIRST, members(0.1), [mig]), Run("shifted", shifted, members(0.1), [mig])]
+    run_study(lambda scale: runs, "smoke", tmp_path)
+    for run in runs:
+        found = stored(tmp_path, run)
+        for alone in train(run.members, run.dataset()).trained:
+            for name, weight in alone.weights.items():
+                assert torch.allclose(found[alone.member.address].weights[name], weight, atol=1e-5)
+
+
+def test_the_data_of_all_runs_are_in_memory_once_and_no_more_than_fit(tmp_path, pooling, monkeypatch):
+    """Validated runs, too; those whose data do not fit in are trained by themselves, in the end."""
+    made, full = [], []
+    train_all, is_full = Pool.train, "axiswise.studies._pool._is_full"
+
+    def noted(pool, *arguments):
+        made.append({name: job.dataset.tensors["x"].data_ptr() for name, job in pool.jobs.items()})
+        return train_all(pool, *arguments)
+
+    def five(scale):
+        steered = {"held_out": True, "every": 3}
+        return [
+            Run("validated", SECOND, members(0.1), [mig], **steered),
+            Run("validated-too", SECOND, members(0.2), [mig], **steered),
+            Run("held-out", SECOND, members(0.3), [mig], held_out=True),
+            Run("whole", SECOND, members(0.4), [mig]),
+            Run("other", FIRST, members(0.5), [mig], **steered),
+        ]
+
+    monkeypatch.setattr(Pool, "train", noted)
+    monkeypatch.setattr(is_full, lambda device: bool(full))
+    run_study(five, "smoke", tmp_path / "out")
+    assert [made[0][run.name] == made[0]["whole"] for run in five("smoke")] == [True] * 4 + [False]
+    full.append(True)
+    run_study(five, "smoke", tmp_path / "full")
+    assert made[1].keys() == made[0].keys() - {"other"}
+    assert {run for run, _, _ in rows(tmp_path / "full")} == {run.name for run in five("smoke")}
+
+
+def namesake(factor):
+    @dataclass(frozen=True)
+    class Own(distributions.StandardNormal):
+        def kl(self, posterior, sample):
+            found = super().kl(posterior, sample)
+            return found._replace(total=found.total * factor)
+
+    return Own()
+
+
+def test_members_of_one_description_and_other_code_do_not_share_a_program(tmp_path, pooling, planned):
+    """Two classes of one name, in runs of their own."""
+    runs = [Run(f"own/{factor}", FIRST, members(0.1, prior=namesake(factor)), [mig]) for factor in (1.0, 3.0)]
+    run_study(lambda scale: [*runs, Run("other", SECOND, members(0.1), [mig])], "smoke", tmp_path)
+    assert [list(dict.fromkeys(cohort.runs)) for cohort in planned] == [["own/1.0"], ["own/3.0"], ["other"]]
+    for run in runs:
+        known = {member.address: member for member in run.members}
+        found = dict(RunFolder(tmp_path / run.name).read_members([*known], known))
+        for alone in train(run.members, FIRST()).trained:
+            for name, weight in alone.weights.items():
+                assert torch.allclose(found[alone.member.address].weights[name], weight, atol=1e-5)
+    one, other = (weights(tmp_path / run.name) for run in runs)
+    assert one.keys() == other.keys()
+    assert all(one[name] != other[name] for name in one)
 
 
 def broken():

@@ -1,5 +1,6 @@
 """Runs of a study that train together: what is trained with whom, what stays with its run, and that nothing is lost."""
 
+import shutil
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from axiswise import data, distributions, grid, models, objectives, train
+from axiswise import data, distributions, grid, models, objectives, stopping, train
 from axiswise.cli import app
 from axiswise.engines import run_study
 from axiswise.errors import DataUnavailable, StudyIncomplete
@@ -169,6 +170,22 @@ def test_what_was_begun_with_others_goes_on_with_a_chosen_run(tmp_path, pooling,
     assert weights(tmp_path / "out") == weights(tmp_path / "whole")
 
 
+def test_what_was_begun_apart_from_chosen_runs_stays_as_it_is(tmp_path, pooling, saving, monkeypatch):
+    with monkeypatch.context() as patch:
+        assert killed_at(2, patch, partial(run_study, study, "smoke", tmp_path / "out"), after=True)
+    (state,) = tmp_path.glob("out/cohorts/*")
+    before = state.read_bytes()
+    for again in (False, True):
+        run_study(study, "smoke", tmp_path / "out", only=["apart/short"], retrain=again)
+        assert {run for run, _, _ in rows(tmp_path / "out")} == {"apart/short"}
+        assert state.read_bytes() == before
+        plan = read_json(tmp_path / "out" / PLAN_FILE, PLAN)
+        assert [len(layout["members"]) for layout in plan["cohorts"]] == [7, 2, 4]
+    run_study(study, "smoke", tmp_path / "out")
+    run_study(study, "smoke", tmp_path / "whole")
+    assert weights(tmp_path / "out") == weights(tmp_path / "whole")
+
+
 class Killed(BaseException):
     """Ends a study in its midst."""
 
@@ -255,6 +272,58 @@ def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, 
     gone.clear()
     run_study(two, "smoke", tmp_path / "out")
     assert weights(tmp_path / "out") == weights(tmp_path / "whole")
+
+
+def interrupted(patch, study, out):
+    """A study of two runs that train together, ended when their state is saved for the first time."""
+    with patch.context() as within:
+        assert killed_at(2, within, partial(run_study, study, "smoke", out), after=True)
+    assert len(list(out.glob("cohorts/*"))) == 1
+
+
+def test_a_run_that_was_deleted_begins_anew_on_other_data(tmp_path, pooling, saving, monkeypatch):
+    makes = [SECOND]
+
+    def two(scale):
+        return [Run("first", FIRST, members(0.1), [mig]), Run("second", makes[-1], members(4.0), [mig])]
+
+    interrupted(monkeypatch, two, tmp_path)
+    shutil.rmtree(tmp_path / "second")
+    makes.append(partial(data.synth_linear, ratio=1.7, samples=60))
+    run_study(two, "smoke", tmp_path)
+    found = {run.name: stored(tmp_path, run).values() for run in two("smoke")}
+    assert [one.about["dataset"]["arguments"]["ratio"] for one in found["second"]] == [1.7, 1.7]
+    assert len(found["first"]) == 2
+    assert not list(tmp_path.glob("cohorts/*"))
+
+
+def test_what_nobody_wants_any_more_is_given_up(tmp_path, pooling, saving, monkeypatch):
+    """The study was edited: all members of a cohort that had begun are other ones now."""
+    betas = [0.1]
+
+    def two(scale):
+        return [Run(name, make, members(betas[-1]), [mig]) for name, make in (("first", FIRST), ("second", SECOND))]
+
+    interrupted(monkeypatch, two, tmp_path)
+    betas.append(0.2)
+    run_study(two, "smoke", tmp_path)
+    assert not list(tmp_path.glob("cohorts/*"))
+    assert not (tmp_path / PLAN_FILE).exists()
+
+
+def test_validated_runs_go_on_in_the_same_bits(tmp_path, pooling, saving, monkeypatch):
+    def three(scale):
+        steered = {"held_out": True, "every": 3, "stop": stopping.Plateau("elbo", patience=1)}
+        runs = [Run("first", FIRST, members(0.1), [mig], **steered), Run("second", SECOND, members(4.0), [mig])]
+        return [*runs, Run("third", SECOND, members(4.0), [mig], **steered)]
+
+    run_study(three, "smoke", tmp_path / "whole")
+    for number in (3, 6):
+        out = tmp_path / str(number)
+        with monkeypatch.context() as patch:
+            assert killed_at(number, patch, partial(run_study, three, "smoke", out), after=True)
+        run_study(three, "smoke", out)
+        assert weights(out) == weights(tmp_path / "whole")
 
 
 def shifted():

@@ -52,12 +52,14 @@ class Pool:
         self.failures: dict[str, list[Failure]] = {}
         self._missing: dict[Key, Member] = {}
         self._locks: dict[str, ExitStack] = {}
+        self._tried: set[str] = set()
         self._wholes: list[FactorDataset] = []
         self._parts: dict[tuple[int, bool, bool], RunData] = {}  # by the number of the whole, and of which parts
 
     def open(self, number: int) -> bool:
         """Opens a run, and returns whether it is in the pool now."""
         run, lock = self._folder.runs[number], ExitStack()
+        self._tried.add(run.name)
         place, device = self._folder.path / run.name, self._folder.device
         try:
             whole, (data, _, validation) = self._data_of(run, device)
@@ -88,11 +90,11 @@ class Pool:
             progress: Receives how far training is.
             ready: Called with the name of each run of which nothing is left to be trained here.
         """
-        closed = {} if self._retrain else self._closed()
+        closed = self._closed()
         homes = closed | {name: job.home for name, job in self.jobs.items()}
         place = CohortFolder(self._folder.path, homes, self._holds)
         planned = []
-        for cohort in place.plan(self._missing, self._cohorts):
+        for cohort in place.plan(self._missing, self._cohorts, closed):
             if others := closed.keys() & set(cohort.runs):
                 self._fail(cohort, Failure(_waiting(others), (), ""))
             else:
@@ -133,8 +135,11 @@ class Pool:
             self.failures.setdefault(run, []).append(failure._replace(members=members))
 
     def _closed(self) -> dict[str, Json]:
-        """What the plan says of runs of this study that have begun with others, and cannot be opened now."""
-        own = {run.name for run in self._folder.runs} - self.jobs.keys()
+        """What the plan says of runs of this study that have begun, and are not open: left alone, or not to be opened.
+
+        What began with the latter is given up where all is made anew.
+        """
+        own = {run.name for run in self._folder.runs} - self.jobs.keys() - (self._tried if self._retrain else set())
         return {name: home for name, home in homes_of_plan(self._folder.path).items() if name in own}
 
     def _holds(self, key: Key) -> bool:
@@ -229,7 +234,7 @@ def train_together(
         ready: Called once for each run, with its number, as soon as nothing is left to be trained here; its data, if
             they were made; and what went wrong. Its folder is open to others then.
     """
-    needed = homes_of_plan(folder.path)  # which go on, chosen or not
+    needed = begun_with(folder.path, [folder.runs[number].name for number in folder.chosen])
     numbers = {
         run.name: number for number, run in enumerate(folder.runs) if number in folder.chosen or run.name in needed
     }
@@ -255,10 +260,23 @@ def train_together(
         pool.close()
 
 
+def begun_with(folder: Path, chosen: Iterable[str]) -> set[str]:
+    """The runs of the unfinished cohorts of some runs, which go on with these, chosen or not."""
+    cohorts, found, known = _plan(folder).get("cohorts", ()), set[str](), set(chosen)
+    while found != known:
+        found = known
+        known = found.union(*(runs for form in cohorts if not found.isdisjoint(runs := form.get("runs") or ())))
+    return {run for form in cohorts for run in form.get("runs") or () if run in found}
+
+
 def homes_of_plan(folder: Path) -> dict[str, Json]:
     """The runs that unfinished cohorts of a study have members of, by their names, and what is said of each."""
+    return _plan(folder).get("homes", {})
+
+
+def _plan(folder: Path) -> Json:
     path = folder / PLAN_FILE
-    return read_json(path, PLAN, PlanForm).get("homes", {}) if path.exists() else {}
+    return read_json(path, PLAN, PlanForm) if path.exists() else {}
 
 
 def _waiting(runs: Iterable[str]) -> str:

@@ -453,6 +453,26 @@ def test_runs_are_measured_by_workers_while_others_train(studies, tmp_path, pool
     assert weights(tmp_path / "beside") == weights(tmp_path / "alone")
 
 
+def test_runs_whose_copies_would_fill_the_gpu_are_measured_after_the_training(studies, tmp_path, pooling, monkeypatch):
+    from axiswise.engines import _local, _run
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 4 * 4 * 60 * 3 * 4))
+    gpu = torch.device("cuda")
+    assert _local.have_room(FIRST(), gpu, 4)  # of 60 rows of three numbers of four bytes, in a quarter of the memory
+    assert not _local.have_room(FIRST(), gpu, 5)
+    assert _local.have_room(FIRST(), torch.device("cpu"), 5)
+    began, ends = [], []
+    finish, start = CohortFolder.finish, _local._start
+    monkeypatch.setattr(
+        CohortFolder, "finish", lambda folder, cohort, **options: ends.append(len(began)) or finish(folder, cohort)
+    )
+    monkeypatch.setattr(_local, "_start", lambda job, number: began.append(job) or start(job, number))
+    monkeypatch.setattr(_run, "have_room", lambda dataset, device, processes: False)
+    run_study(studies.apart, "default", tmp_path / "out", workers=2)
+    assert ends == [0, 0]
+    assert {run for run, _, _ in rows(tmp_path / "out")} == {run.name for run in studies.apart("default")}
+
+
 def test_a_measure_that_fails_in_a_worker_is_reported_by_its_run(studies, tmp_path, pooling):
     with pytest.raises(StudyIncomplete, match=r"1 of 2 runs failed(?s:.*)ill/measure: .*this measure is broken"):
         run_study(studies.ill, "default", tmp_path / "out", workers=2)

@@ -1,13 +1,14 @@
 """Runs of a study that train together: what is trained with whom, what stays with its run, and that nothing is lost."""
 
-from dataclasses import replace
+import shutil
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
 import torch
 from typer.testing import CliRunner
 
-from axiswise import data, distributions, grid, models, objectives, train
+from axiswise import data, distributions, grid, models, objectives, stopping, train
 from axiswise.cli import app
 from axiswise.engines import run_study
 from axiswise.errors import DataUnavailable, StudyIncomplete
@@ -19,6 +20,7 @@ from axiswise.records import read_json, read_study_header
 from axiswise.records._layout import PLAN, PLAN_FILE
 from axiswise.scores import mig
 from axiswise.studies import Run
+from axiswise.studies._pool import Pool
 
 from .conftest import rows, weights
 
@@ -64,6 +66,14 @@ def planned(monkeypatch):
 
     monkeypatch.setattr(CohortFolder, "plan", noted)
     return found
+
+
+@pytest.fixture
+def saving(monkeypatch):
+    """States are saved every five steps."""
+    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
+    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
 
 
 @pytest.fixture
@@ -149,10 +159,7 @@ def test_chosen_runs_are_pooled_alone(tmp_path, pooling, planned):
     assert {run for run, _, _ in rows(tmp_path)} == {run.name for run in study("smoke")}
 
 
-def test_what_was_begun_with_others_goes_on_with_a_chosen_run(tmp_path, pooling, monkeypatch):
-    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
-    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
+def test_what_was_begun_with_others_goes_on_with_a_chosen_run(tmp_path, pooling, saving, monkeypatch):
     with monkeypatch.context() as patch:
         assert killed_at(2, patch, partial(run_study, study, "smoke", tmp_path / "out"), after=True)
     assert list(tmp_path.glob("out/cohorts/*"))  # of the runs whose names begin with "pooled"
@@ -160,6 +167,22 @@ def test_what_was_begun_with_others_goes_on_with_a_chosen_run(tmp_path, pooling,
     run_study(study, "smoke", tmp_path / "whole")
     assert {run for run, _, _ in rows(tmp_path / "out")} >= {"pooled/first", "pooled/same-members", "pooled/other-beta"}
     run_study(study, "smoke", tmp_path / "out")
+    assert weights(tmp_path / "out") == weights(tmp_path / "whole")
+
+
+def test_what_was_begun_apart_from_chosen_runs_stays_as_it_is(tmp_path, pooling, saving, monkeypatch):
+    with monkeypatch.context() as patch:
+        assert killed_at(2, patch, partial(run_study, study, "smoke", tmp_path / "out"), after=True)
+    (state,) = tmp_path.glob("out/cohorts/*")
+    before = state.read_bytes()
+    for again in (False, True):
+        run_study(study, "smoke", tmp_path / "out", only=["apart/short"], retrain=again)
+        assert {run for run, _, _ in rows(tmp_path / "out")} == {"apart/short"}
+        assert state.read_bytes() == before
+        plan = read_json(tmp_path / "out" / PLAN_FILE, PLAN)
+        assert [len(layout["members"]) for layout in plan["cohorts"]] == [7, 2, 4]
+    run_study(study, "smoke", tmp_path / "out")
+    run_study(study, "smoke", tmp_path / "whole")
     assert weights(tmp_path / "out") == weights(tmp_path / "whole")
 
 
@@ -193,11 +216,8 @@ def killed_at(number, patch, work, *, after):
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(
-    tmp_path, pooling, monkeypatch, after, device
+    tmp_path, pooling, saving, monkeypatch, after, device
 ):
-    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
-    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
 
     def two(scale):
         return [Run("first", FIRST, members(0.1), [mig]), Run("second", SECOND, members(4.0), [mig])]
@@ -223,7 +243,7 @@ def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(
     assert kills >= 8
 
 
-def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, pooling, monkeypatch):
+def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, pooling, saving, monkeypatch):
     """Its data are gone for a while: nothing is thrown away, and once they are back it goes on to the same bits."""
     gone = []
 
@@ -235,9 +255,6 @@ def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, 
     def two(scale):
         return [Run("first", FIRST, members(0.1), [mig]), Run("second", second, members(4.0), [mig])]
 
-    monkeypatch.setattr(loop, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", 1e9)
-    monkeypatch.setattr(loop, "LONGEST_BLOCK", 5)
     run_study(two, "smoke", tmp_path / "whole")
     for name in ("out", "anew"):
         with monkeypatch.context() as patch:
@@ -255,6 +272,129 @@ def test_what_was_begun_with_a_run_that_cannot_be_opened_waits_for_it(tmp_path, 
     gone.clear()
     run_study(two, "smoke", tmp_path / "out")
     assert weights(tmp_path / "out") == weights(tmp_path / "whole")
+
+
+def interrupted(patch, study, out):
+    """A study of two runs that train together, ended when their state is saved for the first time."""
+    with patch.context() as within:
+        assert killed_at(2, within, partial(run_study, study, "smoke", out), after=True)
+    assert len(list(out.glob("cohorts/*"))) == 1
+
+
+def test_a_run_that_was_deleted_begins_anew_on_other_data(tmp_path, pooling, saving, monkeypatch):
+    makes = [SECOND]
+
+    def two(scale):
+        return [Run("first", FIRST, members(0.1), [mig]), Run("second", makes[-1], members(4.0), [mig])]
+
+    interrupted(monkeypatch, two, tmp_path)
+    shutil.rmtree(tmp_path / "second")
+    makes.append(partial(data.synth_linear, ratio=1.7, samples=60))
+    run_study(two, "smoke", tmp_path)
+    found = {run.name: stored(tmp_path, run).values() for run in two("smoke")}
+    assert [one.about["dataset"]["arguments"]["ratio"] for one in found["second"]] == [1.7, 1.7]
+    assert len(found["first"]) == 2
+    assert not list(tmp_path.glob("cohorts/*"))
+
+
+def test_what_nobody_wants_any_more_is_given_up(tmp_path, pooling, saving, monkeypatch):
+    """The study was edited: all members of a cohort that had begun are other ones now."""
+    betas = [0.1]
+
+    def two(scale):
+        return [Run(name, make, members(betas[-1]), [mig]) for name, make in (("first", FIRST), ("second", SECOND))]
+
+    interrupted(monkeypatch, two, tmp_path)
+    betas.append(0.2)
+    run_study(two, "smoke", tmp_path)
+    assert not list(tmp_path.glob("cohorts/*"))
+    assert not (tmp_path / PLAN_FILE).exists()
+
+
+def test_validated_runs_go_on_in_the_same_bits(tmp_path, pooling, saving, monkeypatch):
+    def three(scale):
+        steered = {"held_out": True, "every": 3, "stop": stopping.Plateau("elbo", patience=1)}
+        runs = [Run("first", FIRST, members(0.1), [mig], **steered), Run("second", SECOND, members(4.0), [mig])]
+        return [*runs, Run("third", SECOND, members(4.0), [mig], **steered)]
+
+    run_study(three, "smoke", tmp_path / "whole")
+    for number in (3, 6):
+        out = tmp_path / str(number)
+        with monkeypatch.context() as patch:
+            assert killed_at(number, patch, partial(run_study, three, "smoke", out), after=True)
+        run_study(three, "smoke", out)
+        assert weights(out) == weights(tmp_path / "whole")
+
+
+def shifted():
+    square = FIRST()
+    return replace(square, tensors={"x": square.tensors["x"] + 1.0})
+
+
+def test_a_run_is_trained_on_its_own_data_whatever_they_are_called(tmp_path, pooling):
+    """Datasets that were changed and not renamed have one identity: each run had its own data, and has them here."""
+    runs = [Run("plain", FIRST, members(0.1), [mig]), Run("shifted", shifted, members(0.1), [mig])]
+    run_study(lambda scale: runs, "smoke", tmp_path)
+    for run in runs:
+        found = stored(tmp_path, run)
+        for alone in train(run.members, run.dataset()).trained:
+            for name, weight in alone.weights.items():
+                assert torch.allclose(found[alone.member.address].weights[name], weight, atol=1e-5)
+
+
+def test_the_data_of_all_runs_are_in_memory_once_and_no_more_than_fit(tmp_path, pooling, monkeypatch):
+    """Validated runs, too; those whose data do not fit in are trained by themselves, in the end."""
+    made, full = [], []
+    train_all, is_full = Pool.train, "axiswise.studies._pool._is_full"
+
+    def noted(pool, *arguments):
+        made.append({name: job.dataset.tensors["x"].data_ptr() for name, job in pool.jobs.items()})
+        return train_all(pool, *arguments)
+
+    def five(scale):
+        steered = {"held_out": True, "every": 3}
+        return [
+            Run("validated", SECOND, members(0.1), [mig], **steered),
+            Run("validated-too", SECOND, members(0.2), [mig], **steered),
+            Run("held-out", SECOND, members(0.3), [mig], held_out=True),
+            Run("whole", SECOND, members(0.4), [mig]),
+            Run("other", FIRST, members(0.5), [mig], **steered),
+        ]
+
+    monkeypatch.setattr(Pool, "train", noted)
+    monkeypatch.setattr(is_full, lambda device: bool(full))
+    run_study(five, "smoke", tmp_path / "out")
+    assert [made[0][run.name] == made[0]["whole"] for run in five("smoke")] == [True] * 4 + [False]
+    full.append(True)
+    run_study(five, "smoke", tmp_path / "full")
+    assert made[1].keys() == made[0].keys() - {"other"}
+    assert {run for run, _, _ in rows(tmp_path / "full")} == {run.name for run in five("smoke")}
+
+
+def namesake(factor):
+    @dataclass(frozen=True)
+    class Own(distributions.StandardNormal):
+        def kl(self, posterior, sample):
+            found = super().kl(posterior, sample)
+            return found._replace(total=found.total * factor)
+
+    return Own()
+
+
+def test_members_of_one_description_and_other_code_do_not_share_a_program(tmp_path, pooling, planned):
+    """Two classes of one name, in runs of their own."""
+    runs = [Run(f"own/{factor}", FIRST, members(0.1, prior=namesake(factor)), [mig]) for factor in (1.0, 3.0)]
+    run_study(lambda scale: [*runs, Run("other", SECOND, members(0.1), [mig])], "smoke", tmp_path)
+    assert [list(dict.fromkeys(cohort.runs)) for cohort in planned] == [["own/1.0"], ["own/3.0"], ["other"]]
+    for run in runs:
+        known = {member.address: member for member in run.members}
+        found = dict(RunFolder(tmp_path / run.name).read_members([*known], known))
+        for alone in train(run.members, FIRST()).trained:
+            for name, weight in alone.weights.items():
+                assert torch.allclose(found[alone.member.address].weights[name], weight, atol=1e-5)
+    one, other = (weights(tmp_path / run.name) for run in runs)
+    assert one.keys() == other.keys()
+    assert all(one[name] != other[name] for name in one)
 
 
 def broken():
@@ -311,6 +451,26 @@ def test_runs_are_measured_by_workers_while_others_train(studies, tmp_path, pool
     assert len(starts) == 2
     assert rows(tmp_path / "beside") == rows(tmp_path / "alone")
     assert weights(tmp_path / "beside") == weights(tmp_path / "alone")
+
+
+def test_runs_whose_copies_would_fill_the_gpu_are_measured_after_the_training(studies, tmp_path, pooling, monkeypatch):
+    from axiswise.engines import _local, _run
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 4 * 4 * 60 * 3 * 4))
+    gpu = torch.device("cuda")
+    assert _local.have_room(FIRST(), gpu, 4)  # of 60 rows of three numbers of four bytes, in a quarter of the memory
+    assert not _local.have_room(FIRST(), gpu, 5)
+    assert _local.have_room(FIRST(), torch.device("cpu"), 5)
+    began, ends = [], []
+    finish, start = CohortFolder.finish, _local._start
+    monkeypatch.setattr(
+        CohortFolder, "finish", lambda folder, cohort, **options: ends.append(len(began)) or finish(folder, cohort)
+    )
+    monkeypatch.setattr(_local, "_start", lambda job, number: began.append(job) or start(job, number))
+    monkeypatch.setattr(_run, "have_room", lambda dataset, device, processes: False)
+    run_study(studies.apart, "default", tmp_path / "out", workers=2)
+    assert ends == [0, 0]
+    assert {run for run, _, _ in rows(tmp_path / "out")} == {run.name for run in studies.apart("default")}
 
 
 def test_a_measure_that_fails_in_a_worker_is_reported_by_its_run(studies, tmp_path, pooling):

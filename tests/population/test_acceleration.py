@@ -14,7 +14,7 @@ from axiswise.numerics import uniform
 from axiswise.population import Member, loop
 from axiswise.population._acceleration import Accelerated, aten, cast_once, compiled, fused, own
 from axiswise.population._cohort import Cohort
-from axiswise.population._cohort_loop import cohort_loop
+from axiswise.population._cohort_loop import cohort_loop, with_values
 from axiswise.population._preparation import fast_precision
 from axiswise.population.program import Precision
 from axiswise.studies.objectives import POSTERIORS, catalogue
@@ -50,6 +50,19 @@ def test_operators_give_the_steps_that_pytorch_gives(objective):
     fast, same = trained(members, dataset, "fp32")
     torch.testing.assert_close(fast, plain, rtol=1e-10, atol=1e-12)
     assert history.keys() == same.keys()
+
+
+@pytest.mark.parametrize("kind", [distributions.Gaussian, distributions.Laplace, distributions.OptimalGaussian])
+def test_numbers_in_which_members_differ_are_not_rounded_to_bfloat16(kind):
+    """A likelihood of a decoder's output in bfloat16 has the density that it has with plain numbers."""
+    (name,), x = kind.stacks, torch.full((2, 3), 0.1)
+    number = torch.tensor(0.3, dtype=torch.float64)
+    with Accelerated("bf16"):
+        raw = nn.functional.linear(torch.ones(2, 4), torch.zeros(3, 4))
+        plain = kind(0.3).log_density(x, raw)
+        stacked = with_values(kind(1.0), {name: number}).log_density(x, raw)
+    assert raw.dtype == torch.bfloat16
+    torch.testing.assert_close(stacked, plain, rtol=1e-6, atol=0.0)
 
 
 @pytest.mark.parametrize(

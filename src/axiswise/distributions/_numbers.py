@@ -2,6 +2,8 @@
 
 import math
 
+import torch
+
 from axiswise.shapes import Float, Tensor
 
 Number = float | Float[Tensor, ""]
@@ -11,7 +13,6 @@ def log(value: Number) -> Number:
     """Its logarithm.
 
     Example:
-        >>> import torch
         >>> log(1.0), log(torch.tensor(1.0)).item()
         (0.0, 0.0)
     """
@@ -29,8 +30,12 @@ def lgamma(value: Number) -> Number:
 
 
 def like(value: Number, other: Tensor) -> Number:
-    """The number in the type of a tensor, which it is to be combined with.
+    """The number in the type of a tensor, which it is to be combined with; of 32 bits for one of 16, as plain numbers.
 
     Tensors of numbers have 64 bits, so that what follows from them alone is rounded once, as that of plain numbers is.
+
+    Example:
+        >>> like(torch.tensor(0.3, dtype=torch.float64), torch.zeros(2, dtype=torch.bfloat16))
+        tensor(0.3000)
     """
-    return value.to(other.dtype) if isinstance(value, Tensor) else value
+    return value.to(torch.promote_types(other.dtype, torch.float32)) if isinstance(value, Tensor) else value

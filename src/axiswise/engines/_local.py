@@ -45,6 +45,7 @@ TIMEOUT_SECONDS = 30.0  # for the workers of a killed process to save their stat
 LOST = 255  # multiprocessing's exit code of a process whose server was killed; the process itself may live on
 TRIES = 2  # processes that may die during a run before the run fails
 MEASURING = 4  # processes that measure beside a GPU that trains: each has its own copy of the data there
+COPIES = 0.25  # of that GPU's memory, at most, is for these copies
 DATA = ".data"  # the lock of a worker that makes a dataset, so that files are fetched and converted once
 
 
@@ -62,6 +63,12 @@ def cores() -> int:
 def measuring_beside(device: torch.device) -> int:
     """The processes that measure runs while this one trains others on the only GPU; none elsewhere."""
     return 0 if device.type == "cpu" or gpus(device) > 1 else max(1, min(MEASURING, cores() - 1))
+
+
+def have_room(dataset: FactorDataset, device: torch.device, processes: int) -> bool:
+    """Whether so many processes may measure on a dataset beside training, each with its own copy on the only GPU."""
+    copy = sum(tensor.numel() * tensor.element_size() for tensor in dataset.tensors.values())
+    return device.type == "cpu" or processes * copy <= COPIES * torch.cuda.mem_get_info(device)[1]
 
 
 def threads_of_a_run(runs: int, device: torch.device) -> int:
@@ -251,8 +258,9 @@ class Workers:
         stop: Stop,
         on_end: Callable[[int], None] = lambda number: None,
     ) -> None:
-        self._folder, self._job, self._count = folder, job, count
+        self._folder, self._job = folder, job
         self._log, self._stop, self._on_end = log, stop, on_end
+        self.count = count
         self._waiting, self._tries, self.team = deque[int](), Counter[int](), dict[int, BaseProcess]()
         self._free, self._taken = places(job.environment, folder.device, count), dict[int, dict[str, str]]()
         self._stopping = False
@@ -268,7 +276,7 @@ class Workers:
 
     def look(self, seconds: float = 0.0) -> None:
         """Starts workers for runs that wait, and sees to those that have ended; waits a while for the first to end."""
-        while self._waiting and len(self.team) < self._count and not self._stop.requested:
+        while self._waiting and len(self.team) < self.count and not self._stop.requested:
             number = self._waiting.popleft()
             if not self._tries[number]:
                 self._folder.start(number, self._log)

@@ -21,6 +21,7 @@ from axiswise.engines._local import (
     Workers,
     cores,
     gpus,
+    have_room,
     importable_name,
     measuring_beside,
     run_in_workers,
@@ -198,7 +199,7 @@ def _train_together(
     log: Callable[[str], None],
     stop: Stop,
 ) -> tuple[dict[int, Sequence[Failure]], dict[int, FactorDataset]]:
-    """Trains runs together; workers, if there are any, measure those that are trained meanwhile.
+    """Trains runs together; workers, if there are any, measure those that are trained meanwhile, as memory allows.
 
     Returns:
         The runs that are still to be done, with what went wrong in their training so far, and their data.
@@ -209,7 +210,8 @@ def _train_together(
     def ready(number: int, dataset: FactorDataset | None, failures: Sequence[Failure]) -> None:
         run = folder.runs[number]
         own = RunFolder(folder.path / run.name)
-        if team and dataset is not None and not failures and all(own.holds(member.address) for member in run.members):
+        whole = not failures and all(own.holds(member.address) for member in run.members)
+        if team and dataset is not None and whole and have_room(dataset, folder.device, team.count):
             team.add(number)
         else:
             left[number] = failures

@@ -12,6 +12,7 @@ from axiswise.shapes import Float, Int, Tensor
 
 PASS_NUMBERS = 1 << 22  # of decoded pixels at once: 16 MiB in single precision, which a CPU's caches hold
 GPU_PASS_NUMBERS = 1 << 27  # 512 MiB: fewer take a GPU no less time
+LAYER = 1 << 10  # numbers that a layer of a decoder may have for an observation, where the observation has fewer
 
 
 def log_density_of(
@@ -93,20 +94,21 @@ def parts(
         yield x[rows], part_of(posterior, rows)
 
 
-def in_a_pass(x: Float[Tensor, "n ..."], mean: Float[Tensor, "... m z"], share: int = 1) -> int:
+def in_a_pass(x: Float[Tensor, "n ..."], mean: Float[Tensor, "... m z"], share: int = 1, *, least: int = 1) -> int:
     """How many times a pass may decode as many outputs as some observations have for all members.
 
     Arguments:
         x: The observations.
         mean: Means of posteriors, any leading axes (members), on the device to compute on.
         share: How many outputs are in memory at once for each of them.
+        least: How many numbers an output counts as, at least: a decoder's layers may be wider than what it returns.
 
     Example:
         >>> in_a_pass(torch.zeros(4, 1024), torch.zeros(16, 4, 2))
         64
     """
     numbers = GPU_PASS_NUMBERS if mean.is_cuda else PASS_NUMBERS
-    return max(1, numbers // (math.prod(mean.shape[:-2]) * x.numel() * share))
+    return max(1, numbers // (math.prod(mean.shape[:-2]) * len(x) * max(math.prod(x.shape[1:]), least) * share))
 
 
 def decoded(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "... n z"]) -> Float[Tensor, "..."]:

@@ -9,7 +9,7 @@ import torch
 from axiswise._arguments import checked
 from axiswise.distributions import DeterministicParameters, Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError, NotDefined
-from axiswise.geometry._likelihood_terms import decoded, in_a_pass, log_density_of, part_of, parts
+from axiswise.geometry._likelihood_terms import LAYER, decoded, in_a_pass, log_density_of, part_of, parts
 from axiswise.numerics import normal
 from axiswise.shapes import Draws, Finite, Float, Tensor
 
@@ -232,7 +232,7 @@ def _drawn(
 
     With k draws of n observations, m = k · n.
     """
-    count, together = len(x), in_a_pass(x, posterior.mean)
+    count, together = len(x), in_a_pass(x, posterior.mean, least=LAYER)
     for start in range(0, draws, together):
         numbers = range(start, min(start + together, draws))
         again = torch.arange(count, device=x.device).repeat(len(numbers))

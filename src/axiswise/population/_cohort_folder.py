@@ -4,7 +4,7 @@ The plan says which members train together, so that a resumption repeats them bi
 elsewhere: whoever opens the folder says which.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,18 +41,23 @@ class CohortFolder:
     holds: Callable[[Key], bool]
 
     def plan(
-        self, missing: Mapping[Key, Member], rest: Callable[[dict[Key, Member]], Sequence[Cohort]]
+        self,
+        missing: Mapping[Key, Member],
+        rest: Callable[[dict[Key, Member]], Sequence[Cohort]],
+        waiting: Collection[str] = ("",),
     ) -> list[Cohort]:
         """The cohorts to train, which are written down: unfinished ones as they were begun, then new ones.
 
         Arguments:
             missing: The members to train.
             rest: Makes cohorts of those that have not begun.
+            waiting: Runs that may lack members which are not among the missing ones.
         """
         planned = self._planned()
         for name, form in [*planned.items()]:
-            # Killed after the last of its members was written; or of a run that is not there any more.
-            if not _runs(form) <= self.homes.keys() or all(map(self.holds, _keys(form))):
+            wanted = not missing.keys().isdisjoint(_keys(form)) or not _runs(form).isdisjoint(waiting)
+            # Killed after the last of its members was written; or of members or runs that are not there any more.
+            if not wanted or self._is_elsewhere(form) or all(map(self.holds, _keys(form))):
                 cohort_file(self.path, name).unlink(missing_ok=True)
                 del planned[name]
         begun = [self._cohort(form, missing) for form in planned.values() if not missing.keys().isdisjoint(_keys(form))]
@@ -123,8 +128,10 @@ class CohortFolder:
         path, found = self.path / PLAN_FILE, {}
         if path.exists():
             plan = read_json(path, PLAN, PlanForm)
-            self._check(path, plan)
-            found = {address_of(_keys(form)): form for form in plan["cohorts"]}
+            if "" in self.homes:
+                self._check(path, plan)
+            homes = plan.get("homes", {})
+            found = {address_of(_keys(form)): {**form, "homes": homes} for form in plan["cohorts"]}
         for path in states(self.path):
             if path.stem not in found:  # version 0.1 had no plans
                 found[path.stem] = read_about(path, COHORT, CohortForm)
@@ -143,6 +150,11 @@ class CohortFolder:
     def _home(self, runs: Iterable[str]) -> Json:
         """What a file says of its runs."""
         return self.homes[""] if "" in self.homes else {"homes": {run: self.homes[run] for run in dict.fromkeys(runs)}}
+
+    def _is_elsewhere(self, form: Json) -> bool:
+        """Whether a cohort crosses a run that is not there any more, or that has begun anew on other data."""
+        homes = form.get("homes") or {}
+        return any(run not in self.homes or homes.get(run, self.homes[run]) != self.homes[run] for run in _runs(form))
 
     def _check(self, path: Path, about: Mapping[str, Any]) -> None:
         """Raises if a file says that it is of other datasets, or was validated otherwise."""

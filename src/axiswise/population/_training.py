@@ -3,7 +3,7 @@
 import operator
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -107,9 +107,12 @@ def train_cohorts(
         The cohorts that failed; the others were trained nevertheless.
     """
     # A plan may have members that were not asked for. Code is read now: its files may be edited in the meantime.
-    code = code_of([member for cohort in cohorts for member in cohort.members])
-    for job in jobs.values():
-        code |= job.code
+    memory: dict[Any, Code] = {}
+    codes = [
+        code_of(cohort.members, memory)
+        | {key: jobs[run].code[key] for run, key in cohort.keys if key in jobs[run].code}
+        for cohort in cohorts
+    ]
     device = next(iter(jobs.values())).dataset.device
     weights = step_weights(cohorts, device) if progress else [1] * len(cohorts)
     if progress:
@@ -117,7 +120,7 @@ def train_cohorts(
         progress.begin("training", sum(map(operator.mul, steps, weights)))
     failed: list[Failed] = []
     try:
-        for cohort, weight in zip(cohorts, weights, strict=True):
+        for cohort, weight, code in zip(cohorts, weights, codes, strict=True):
             failure = None
             try:
                 options = (code, progress, weight, on_history, retrain)
@@ -156,7 +159,7 @@ def _train_cohort(
     A step of a member counts `weight` times in the progress. The members come with the names of their runs.
     """
     done: list[tuple[str, Trained]] = []
-    shared = joined_code({member.address: code[member.address] for member in cohort.members})
+    shared = joined_code(code)
     runs = [run for run, _ in cohort.keys]
     dataset = joined([jobs[run].dataset for run in runs])
     training = CohortTraining(cohort, dataset, dtype, jobs[runs[0]].validation)

@@ -15,7 +15,7 @@ from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.objectives.objective import needs_of
 from axiswise.population import Failure, Member, Precision, Progress, _cohort
-from axiswise.population._code import code_of, code_of_dataset
+from axiswise.population._code import code_of
 from axiswise.population._cohort import Cohort, cohorts
 from axiswise.population._cohort_folder import CohortFolder, Key, begun
 from axiswise.population._folder import RunFolder
@@ -23,9 +23,11 @@ from axiswise.population._preparation import Prepared, fast_precision, opened
 from axiswise.population._training import train_cohorts
 from axiswise.records import address, read_json
 from axiswise.records._files import Json
+from axiswise.records._fingerprint import fingerprint
 from axiswise.records._forms import PlanForm
 from axiswise.records._layout import PLAN, PLAN_FILE
-from axiswise.studies._folder import StudyFolder, complete, data_of, refuse_changed_measures
+from axiswise.shapes import Tensor
+from axiswise.studies._folder import RunData, StudyFolder, complete, data_of, refuse_changed_measures
 from axiswise.studies.study import Run
 
 SHARE = 0.5  # of a GPU's memory, at most, is for the data of all runs
@@ -50,14 +52,17 @@ class Pool:
         self.failures: dict[str, list[Failure]] = {}
         self._missing: dict[Key, Member] = {}
         self._locks: dict[str, ExitStack] = {}
-        self._data: dict[str, tuple[FactorDataset, FactorDataset]] = {}  # whole and trained on, by what they are
+        self._tried: set[str] = set()
+        self._wholes: list[FactorDataset] = []
+        self._parts: dict[tuple[int, bool, bool], RunData] = {}  # by the number of the whole, and of which parts
 
     def open(self, number: int) -> bool:
         """Opens a run, and returns whether it is in the pool now."""
         run, lock = self._folder.runs[number], ExitStack()
+        self._tried.add(run.name)
         place, device = self._folder.path / run.name, self._folder.device
         try:
-            whole, data, validation = self._data_of(run, device)
+            whole, (data, _, validation) = self._data_of(run, device)
             options: dict[str, Any] = {"device": device, "retrain": self._retrain, "validation": validation}
             options["precision"] = fast_precision(self._precision, torch.float32, device, run.members)
             refuse_changed_measures(run, place, self._retrain)
@@ -85,11 +90,11 @@ class Pool:
             progress: Receives how far training is.
             ready: Called with the name of each run of which nothing is left to be trained here.
         """
-        closed = {} if self._retrain else self._closed()
+        closed = self._closed()
         homes = closed | {name: job.home for name, job in self.jobs.items()}
         place = CohortFolder(self._folder.path, homes, self._holds)
         planned = []
-        for cohort in place.plan(self._missing, self._cohorts):
+        for cohort in place.plan(self._missing, self._cohorts, closed):
             if others := closed.keys() & set(cohort.runs):
                 self._fail(cohort, Failure(_waiting(others), (), ""))
             else:
@@ -118,7 +123,8 @@ class Pool:
         for lock in self._locks.values():
             lock.close()
         self._locks.clear()
-        self._data.clear()
+        for held in (self.jobs, self.datasets, self._wholes, self._parts):
+            held.clear()
         if self._folder.device.type == "cuda":
             torch.cuda.empty_cache()  # which those need who measure
 
@@ -129,8 +135,11 @@ class Pool:
             self.failures.setdefault(run, []).append(failure._replace(members=members))
 
     def _closed(self) -> dict[str, Json]:
-        """What the plan says of runs of this study that have begun with others, and cannot be opened now."""
-        own = {run.name for run in self._folder.runs} - self.jobs.keys()
+        """What the plan says of runs of this study that have begun, and are not open: left alone, or not to be opened.
+
+        What began with the latter is given up where all is made anew.
+        """
+        own = {run.name for run in self._folder.runs} - self.jobs.keys() - (self._tried if self._retrain else set())
         return {name: home for name, home in homes_of_plan(self._folder.path).items() if name in own}
 
     def _holds(self, key: Key) -> bool:
@@ -150,19 +159,35 @@ class Pool:
         order = {key: place for place, key in enumerate(missing)}
         return sorted(found, key=lambda cohort: order[cohort.keys[0]])
 
-    def _data_of(self, run: Run, device: torch.device) -> tuple[FactorDataset, FactorDataset, FactorDataset | None]:
-        """The data of a run; where another has the same, that one's, so that they are in memory once."""
-        whole = run.dataset()
-        key = address([whole.identity, code_of_dataset(whole), run.held_out])
-        if run.validated or key not in self._data:
-            whole = whole.to(device)
-            if self._data and _is_full(device):
+    def _data_of(self, run: Run, device: torch.device) -> tuple[FactorDataset, RunData]:
+        """The data of a run and its parts; where another has the same, that one's, so that they are in memory once."""
+        made = run.dataset().to(device)
+        place = next((place for place, known in enumerate(self._wholes) if _is_same(known, made)), len(self._wholes))
+        if place == len(self._wholes):
+            if self._wholes and _is_full(device):
                 raise MemoryError("The data of all runs are too large to be in memory at once.")
-            parts = data_of(run, whole)
-            if run.validated:
-                return whole, parts.trained_on, parts.validation
-            self._data[key] = whole, parts.trained_on
-        return *self._data[key], None
+            self._wholes.append(made)
+        whole, key = self._wholes[place], (place, run.held_out, run.validated)
+        if key not in self._parts:
+            self._parts[key] = data_of(run, whole)
+        return whole, self._parts[key]
+
+
+def _is_same(one: FactorDataset, other: FactorDataset) -> bool:
+    """Whether two datasets are the same in all that they are made of, and not by what they are called alone."""
+    if (one.identity, one.space, one.transition) != (other.identity, other.space, other.transition):
+        return False
+    if fingerprint(one.render) != fingerprint(other.render) or one.tensors.keys() != other.tensors.keys():
+        return False
+    pairs = [(tensor, other.tensors[name]) for name, tensor in one.tensors.items()]
+    return all(
+        mine is theirs or (mine is not None and theirs is not None and _are_equal(mine, theirs))
+        for mine, theirs in [*pairs, (one.levels, other.levels), (one.rows, other.rows)]
+    )
+
+
+def _are_equal(one: Tensor, other: Tensor) -> bool:
+    return one.dtype == other.dtype and torch.equal(one, other)
 
 
 def _is_full(device: torch.device) -> bool:
@@ -171,12 +196,15 @@ def _is_full(device: torch.device) -> bool:
 
 
 def _kind(name: str, job: Prepared, member: Member) -> Any:
-    """What must be equal for members of two runs to train together, apart from the structure of the members."""
+    """What must be equal for members of two runs to train together, apart from the structure of the members.
+
+    Classes of two modules may have one name, so that own code is part of it.
+    """
     if job.validation:
         return name
-    one = job.precision, len(job.dataset), job.dataset.shape
+    one = job.precision, len(job.dataset), job.dataset.shape, job.code[member.address]
     if member.batch is None or needs_of(member.objective).pairs:  # all see one tensor, or follow one transition
-        return *one, job.dataset.identity, code_of_dataset(job.dataset)
+        return *one, id(job.dataset)
     return one
 
 
@@ -206,7 +234,7 @@ def train_together(
         ready: Called once for each run, with its number, as soon as nothing is left to be trained here; its data, if
             they were made; and what went wrong. Its folder is open to others then.
     """
-    needed = homes_of_plan(folder.path)  # which go on, chosen or not
+    needed = begun_with(folder.path, [folder.runs[number].name for number in folder.chosen])
     numbers = {
         run.name: number for number, run in enumerate(folder.runs) if number in folder.chosen or run.name in needed
     }
@@ -232,10 +260,23 @@ def train_together(
         pool.close()
 
 
+def begun_with(folder: Path, chosen: Iterable[str]) -> set[str]:
+    """The runs of the unfinished cohorts of some runs, which go on with these, chosen or not."""
+    cohorts, found, known = _plan(folder).get("cohorts", ()), set[str](), set(chosen)
+    while found != known:
+        found = known
+        known = found.union(*(runs for form in cohorts if not found.isdisjoint(runs := form.get("runs") or ())))
+    return {run for form in cohorts for run in form.get("runs") or () if run in found}
+
+
 def homes_of_plan(folder: Path) -> dict[str, Json]:
     """The runs that unfinished cohorts of a study have members of, by their names, and what is said of each."""
+    return _plan(folder).get("homes", {})
+
+
+def _plan(folder: Path) -> Json:
     path = folder / PLAN_FILE
-    return read_json(path, PLAN, PlanForm).get("homes", {}) if path.exists() else {}
+    return read_json(path, PLAN, PlanForm) if path.exists() else {}
 
 
 def _waiting(runs: Iterable[str]) -> str:

@@ -36,6 +36,10 @@ class Interval(NamedTuple):
     left_out: int = 0
     """Values that were missing."""
 
+    def __str__(self) -> str:
+        ends = f"({self.method})" if math.isnan(self.low) else f"[{self.low:.3g}, {self.high:.3g}]"
+        return f"{self.estimate:.3g} {ends}" + f", {self.left_out} left out" * bool(self.left_out)
+
 
 @checked
 def mean_interval(values: Values, *, level: float = 0.95) -> Interval:

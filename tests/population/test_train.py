@@ -239,6 +239,7 @@ def test_a_cohort_that_fails_is_reported_and_the_others_are_trained(square, tmp_
     with pytest.raises(TrainingIncomplete, match="2 of 2") as caught:
         train(members[:2], square)
     assert caught.value.population is None
+    assert "The others" not in str(caught.value)
     assert isinstance(caught.value.__cause__, KeyError)
     sent = copy.copy(caught.value)  # rebuilt from its arguments, as another process would
     assert (str(sent), sent.failures) == (str(caught.value), caught.value.failures)

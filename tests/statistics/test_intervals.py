@@ -38,6 +38,7 @@ def test_missing_values_are_left_out_and_counted():
 
 def test_an_interval_prints_its_ends_or_why_it_has_none():
     assert str(mean_interval([0.5, 0.7, None, 0.6])) == "0.6 [0.352, 0.848], 1 left out"
+    assert str(mean_interval([-1230.0, -1240.0, -1235.0])) == "-1235 [-1247, -1223]"
     assert str(mean_interval([0.5])) == "0.5 (undefined: a single value has no spread)"
 
 

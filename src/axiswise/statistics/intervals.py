@@ -37,8 +37,9 @@ class Interval(NamedTuple):
     """Values that were missing."""
 
     def __str__(self) -> str:
-        ends = f"({self.method})" if math.isnan(self.low) else f"[{self.low:.3g}, {self.high:.3g}]"
-        return f"{self.estimate:.3g} {ends}" + f", {self.left_out} left out" * bool(self.left_out)
+        estimate, low, high = (f"{end:.0f}" if abs(end) >= 100 else f"{end:.3g}" for end in self[:3])
+        ends = f"({self.method})" if math.isnan(self.low) else f"[{low}, {high}]"
+        return f"{estimate} {ends}" + f", {self.left_out} left out" * bool(self.left_out)
 
 
 @checked

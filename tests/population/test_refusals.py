@@ -1,7 +1,7 @@
 """Parts that do not fit together are refused by name, with the fix, before anything is trained or written."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -83,7 +83,7 @@ class Careless:
 class Bare(Careless):
     """A loss that returns a number and no parts."""
 
-    def loss(self, networks, batch, draws, step):
+    def loss(self, networks, batch, draws, step) -> Any:
         return elbo_terms(networks, batch.x, draws["noise"]).kl
 
 

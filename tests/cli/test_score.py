@@ -125,7 +125,7 @@ def test_scores_that_a_single_factor_makes_1_are_named(saved, arrays):
     always = ("dci", "modularity", "factor_vae", "beta_vae")
     for file, name in (("one.npy", "f0"), ("two.npy", "f0")):
         output = run("noise.npy", file, "--json", f"{file}.json").output
-        assert f"note: {name}: the only factor: {', '.join(always[:3])} and {always[3]} are 1 of any" in output
+        assert f"note: {name}: the only factor, which makes {', '.join(always[:3])} and {always[3]} 1 of any" in output
         rows = {row["score"]: row["value"] for row in json.loads((saved / f"{file}.json").read_text())["rows"]}
         assert {name for name, value in rows.items() if value == 1.0} == set(always)
     assert "the only factor" not in run("codes.npy", "factors.npy", "--scores", "mig").output

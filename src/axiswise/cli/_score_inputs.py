@@ -146,7 +146,9 @@ def constant_notes(read: "Read") -> list[str]:
     notes = [f"{name}: constant, so that it has no score; means are over the others" for name in read.constant_factors]
     alone = [name for name in read.factor_names if name not in read.constant_factors]
     if len(alone) == 1:
-        notes.append(f"{alone[0]}: the only factor: dci, modularity, factor_vae and beta_vae are 1 of any codes")
+        notes.append(
+            f"{alone[0]}: the only factor, which makes dci, modularity, factor_vae and beta_vae 1 of any codes"
+        )
     varying = np.atleast_1d(read.varying_latents)
     if not varying.all():
         whose = f"members {', '.join(map(str, np.flatnonzero(varying == 0)))}: " if len(varying) > 1 else ""

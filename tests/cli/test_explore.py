@@ -82,6 +82,8 @@ def test_data_that_a_name_does_not_make_is_asked_for(tmp_path):
         AxiswiseError, match=r"--data must name a dataset, or a function .*\. Got int from .*mine.py:side"
     ):
         axiswise(tmp_path, "--data", f"{tmp_path / 'mine.py'}:side")
+    with pytest.raises(AxiswiseError, match=r"or a function that makes one, as file.py:function\. Got 'mine.py'\."):
+        axiswise(tmp_path, "--data", "mine.py")
 
 
 def test_mistakes_are_named(folder, tmp_path):

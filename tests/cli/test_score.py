@@ -117,6 +117,20 @@ def test_heat_maps_hold_information_and_importance(saved, arrays, monkeypatch):
     np.testing.assert_array_equal(importance, scores.dci(*arrays).importance.T)
 
 
+def test_scores_that_a_single_factor_makes_1_are_named(saved, arrays):
+    noise = np.random.default_rng(0).normal(size=(400, 3))
+    np.save("noise.npy", noise)
+    np.save("one.npy", arrays[1][:, :1].astype(int))
+    np.save("two.npy", np.stack([arrays[1][:, 0], np.zeros(400)], 1).astype(int))
+    always = ("dci", "modularity", "factor_vae", "beta_vae")
+    for file, name in (("one.npy", "f0"), ("two.npy", "f0")):
+        output = run("noise.npy", file, "--json", f"{file}.json").output
+        assert f"note: {name}: the only factor, which makes {', '.join(always[:3])} and {always[3]} 1 of any" in output
+        rows = {row["score"]: row["value"] for row in json.loads((saved / f"{file}.json").read_text())["rows"]}
+        assert {name for name, value in rows.items() if value == 1.0} == set(always)
+    assert "the only factor" not in run("codes.npy", "factors.npy", "--scores", "mig").output
+
+
 def test_pictures_are_written_where_told(saved):
     output = run("codes.npy", "factors.npy", "--scores", "mig", "--out", "maps/new").output
     assert "picture: maps/new/information.png" in output
@@ -290,7 +304,7 @@ def wrong_files(codes: np.ndarray, factors: np.ndarray, python_object: bytes) ->
         (["short.npy", "factors.npy"], r"Got 393 in short.npy .* give the factors of the same samples"),
         (
             ["one_short.npy", "factors.npy"],
-            r"Got 399 .* does one of them have a first line of names, and the other not",
+            r"Got 399 .* does one of them have a first line of names, and the other not\?$",
         ),
         (
             ["deep.npy", "factors.npy"],

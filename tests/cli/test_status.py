@@ -180,6 +180,21 @@ def test_run_folders(tmp_path):
     assert status(tmp_path / "other").splitlines()[2].split() == ["other", "measured", "2", "2", "0", "0", "2"]
 
 
+def test_a_run_folder_counts_members_that_were_asked_for_and_not_begun(tmp_path):
+    """Each member is a cohort here: the first is done, the second begun, and the third waits."""
+    asked = [each for steps in (40, 41, 42) for each in members(steps, seeds=1)]
+    with pytest.raises(KeyboardInterrupt):
+        train(asked, square(), out=tmp_path / "run", progress=After(40 + 1))
+    lines = status(tmp_path / "run").splitlines()
+    assert lines[2].split() == ["run", "stopped", "3", "1", "1", "1", "0"]
+    assert lines[3].split()[:4] == ["1", "member", "at", "step"]
+    for state in (tmp_path / "run" / "cohorts").iterdir():
+        state.unlink()  # as where a process was killed before its first state
+    lines = status(tmp_path / "run").splitlines()
+    assert lines[2].split() == ["run", "stopped", "3", "1", "0", "2", "0"]
+    assert lines[-1].startswith("resume: the same call")
+
+
 def test_a_run_folder_while_it_trains(tmp_path):
     outputs = []
     train(members(), square(), out=tmp_path / "run", on_history=lambda entry: outputs.append(status(tmp_path / "run")))

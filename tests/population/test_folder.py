@@ -179,6 +179,11 @@ def test_a_checkpoint_of_other_shapes_is_refused(square, tmp_path, monkeypatch):
 def test_loading_nothing_says_so(tmp_path):
     with pytest.raises(AxiswiseError, match=r"Expected a run folder with a run.json at .*nowhere. There is none"):
         load(tmp_path / "nowhere")
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").touch()
+    with pytest.raises(AxiswiseError, match=rf"There is none, but in it are {tmp_path}/a, {tmp_path}/b\."):
+        load(tmp_path)
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(AxiswiseError, match=r"run.json is not readable as JSON"):
         load(tmp_path)

@@ -1,7 +1,7 @@
 """Parts that do not fit together are refused by name, with the fix, before anything is trained or written."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -80,11 +80,25 @@ class Careless:
         return Terms(total, terms.parts())
 
 
+class Bare(Careless):
+    """A loss that returns a number and no parts."""
+
+    def loss(self, networks, batch, draws, step) -> Any:
+        return elbo_terms(networks, batch.x, draws["noise"]).kl
+
+
+def test_a_loss_that_is_no_terms_is_named(square):
+    message = r"`loss` of Bare must return axiswise.objectives.Terms\(total, parts\). Got Tensor."
+    with pytest.raises(AxiswiseError, match=message):
+        train([Member(models.linear(3, 2), Bare(""), steps=2)], square)
+
+
 @pytest.mark.parametrize("members", [1, 2])
 @pytest.mark.parametrize("what", ["draws", "branches"])
 def test_what_cannot_be_vectorised_is_named(what, members, square):
     several = [Member(models.linear(3, 2), Careless(what), steps=2, seed=seed) for seed in range(members)]
-    reason = "draws its own random numbers" if what == "draws" else "branches on the value of a tensor"
+    branches = r"branches on the value of a tensor, as `if`, `min` and `float` do; `torch.where` and `clamp` do not\."
+    reason = "draws its own random numbers" if what == "draws" else branches
     with pytest.raises(AxiswiseError, match=reason) as refused:
         train(several, square)
     assert ("dropout" in str(refused.value)) is (what == "draws")

@@ -67,6 +67,9 @@ def test_bad_requests(square):
     last = data.arrays(np.zeros((4, 8, 6, 3), np.uint8))
     with pytest.raises(AxiswiseError, match=r"Got .* of shape \(8, 6, 3\). The channels come first: np.moveaxis"):
         train(grid(model=models.mlp((3, 8, 6), 2), objective=BETA, steps=1), last)
+    grey = data.arrays(np.zeros((4, 8, 6), np.uint8))
+    with pytest.raises(AxiswiseError, match=r"Got .* of shape \(8, 6\). A grey image has a channel, too: x\[:, None\]"):
+        train(grid(model=models.mlp((1, 8, 6), 2), objective=BETA, steps=1), grey)
     with pytest.raises(AxiswiseError, match=r"`device` must name a device of this machine .* Got 'abacus'"):
         train(grid(model=LINEAR, objective=BETA, steps=1), square, device="abacus")
     if not torch.cuda.is_available():
@@ -239,6 +242,7 @@ def test_a_cohort_that_fails_is_reported_and_the_others_are_trained(square, tmp_
     with pytest.raises(TrainingIncomplete, match="2 of 2") as caught:
         train(members[:2], square)
     assert caught.value.population is None
+    assert "The others" not in str(caught.value)
     assert isinstance(caught.value.__cause__, KeyError)
     sent = copy.copy(caught.value)  # rebuilt from its arguments, as another process would
     assert (str(sent), sent.failures) == (str(caught.value), caught.value.failures)

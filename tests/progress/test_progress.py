@@ -48,6 +48,19 @@ def test_a_terminal_has_a_bar(capsys, monkeypatch):
     assert "━" in err
 
 
+def test_training_says_which_members_go_on_where_they_were_stopped(capsys, tmp_path):
+    def stop(entry):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(MEMBERS, SQUARE, out=tmp_path, on_history=stop)
+    assert capsys.readouterr().err.splitlines()[0] == "axiswise: training 2 members on cpu"
+    more = grid(model=models.linear(3, 1), objective=objectives.BetaVAE(), steps=1)
+    train([*MEMBERS, *more], SQUARE, out=tmp_path)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == "axiswise: training 3 members on cpu, 2 of them from where they were stopped"
+
+
 @pytest.mark.parametrize("silent", [False, None])
 def test_it_may_be_silent(capsys, monkeypatch, silent):
     monkeypatch.setattr(progress, "PLAIN_SECONDS", 0.0)

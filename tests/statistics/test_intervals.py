@@ -36,6 +36,12 @@ def test_missing_values_are_left_out_and_counted():
         assert found[:3] == interval([0.3, 0.5, 0.9])[:3]
 
 
+def test_an_interval_prints_its_ends_or_why_it_has_none():
+    assert str(mean_interval([0.5, 0.7, None, 0.6])) == "0.6 [0.352, 0.848], 1 left out"
+    assert str(mean_interval([-1230.0, -1240.0, -1235.0])) == "-1235 [-1247, -1223]"
+    assert str(mean_interval([0.5])) == "0.5 (undefined: a single value has no spread)"
+
+
 def test_undefined_intervals_give_the_reason():
     for interval in (mean_interval, bootstrap):
         one, none = interval([0.25, None]), interval([None, math.nan])

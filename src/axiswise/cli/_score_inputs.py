@@ -142,8 +142,13 @@ def _gap_notes(codes: np.ndarray, factors: "Columns", dropped: int, code: Table,
 
 
 def constant_notes(read: "Read") -> list[str]:
-    """What has no score: factors that are constant, and codes that do not vary."""
+    """What has no score or says nothing: factors that are constant or alone, and codes that do not vary."""
     notes = [f"{name}: constant, so that it has no score; means are over the others" for name in read.constant_factors]
+    alone = [name for name in read.factor_names if name not in read.constant_factors]
+    if len(alone) == 1:
+        notes.append(
+            f"{alone[0]}: the only factor, which makes dci, modularity, factor_vae and beta_vae 1 of any codes"
+        )
     varying = np.atleast_1d(read.varying_latents)
     if not varying.all():
         whose = f"members {', '.join(map(str, np.flatnonzero(varying == 0)))}: " if len(varying) > 1 else ""
@@ -155,16 +160,16 @@ def _check_lengths(codes: np.ndarray, factors: np.ndarray, code_file: Path, fact
     if codes.ndim < 2 or codes.shape[-2] == len(factors):
         return
     samples, rows = codes.shape[-2], len(factors)
-    hint = "give the factors of the same samples"
+    hint = "give the factors of the same samples."
     if codes.shape[-1] == rows:
-        hint = f"{code_file} seems to have latents before samples: transpose it"
+        hint = f"{code_file} seems to have latents before samples: transpose it."
     elif factors.shape[1] == samples:
-        hint = f"{factor_file} seems to have factors before samples: transpose it"
+        hint = f"{factor_file} seems to have factors before samples: transpose it."
     elif abs(samples - rows) == 1:
         hint = "does one of them have a first line of names, and the other not?"
     raise AxiswiseError(
         f"Codes and factors must have as many samples. Got {samples:,} in {code_file} (shape {codes.shape}) and "
-        f"{rows:,} in {factor_file} (shape {factors.shape}); {hint}."
+        f"{rows:,} in {factor_file} (shape {factors.shape}); {hint}"
     )
 
 

@@ -19,7 +19,8 @@ def explain(
     factory: Annotated[
         str,
         typer.Argument(
-            help="package.module:function that returns a model with encode and decode, or (encode, decode)."
+            help="package.module:function or file.py:function that returns a model with encode and decode, or "
+            "(encode, decode)."
         ),
     ],
     data: Annotated[

@@ -242,10 +242,15 @@ def _data_of(folder: Path, explored: Explored) -> "FactorDataset":
 
 
 def _named_data(name: str) -> "FactorDataset":
-    from axiswise.cli.data import named
+    from axiswise.cli.data import _datasets, named
     from axiswise.data import FactorDataset
     from axiswise.studies import load_object
 
+    if ":" not in name and name not in _datasets():
+        known = ", ".join(_datasets())
+        raise AxiswiseError(
+            f"--data must name a dataset ({known}), or a function that makes one, as file.py:function. Got {name!r}."
+        )
     found = load_object(name) if ":" in name else named(name, None)
     found = found() if callable(found) else found
     if not isinstance(found, FactorDataset):

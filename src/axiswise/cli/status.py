@@ -1,7 +1,7 @@
 """`axiswise status`: what of a run or study is done, in training, waiting or failed, read from its folder alone."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,7 +126,7 @@ def _study(folder: Path, about: Mapping[str, Any]) -> tuple[str, list[RunStatus]
 
 
 def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
-    """The same of a run folder. Its plan is in no file, only in the call that made it."""
+    """The same of a run folder. What is to be measured is in no file, only in the call that made it."""
     from axiswise.records import is_locked
     from axiswise.records._folders import read_run
     from axiswise.records._layout import LOCK, OUTCOME_FILE, RUN_FILE
@@ -134,7 +134,7 @@ def _lone_run(folder: Path) -> tuple[str, list[RunStatus], str | None]:
     begun = (folder / RUN_FILE).is_file()  # else it may have been skipped
     about = read_run(folder) if begun or not (folder / OUTCOME_FILE).is_file() else {}
     alive = is_locked(folder / LOCK)
-    run = _run(folder.name, folder, {}, running=alive)
+    run = _run(folder.name, folder, {}, running=alive, asked=about.get("members", ()))
     title = f"run of {about.get('dataset', {}).get('name', 'a dataset')}" + (
         "; a process trains in it" if alive else ""
     )
@@ -150,8 +150,12 @@ def _run(
     *,
     running: bool,
     study: Path | None = None,
+    asked: Iterable[str] = (),
 ) -> RunStatus:
-    """The state of one run, with what its study noted of it, should its own folder say nothing."""
+    """The state of one run, with what its study noted of it, should its own folder say nothing.
+
+    Without a plan its members are those that were `asked` for.
+    """
     from axiswise.records._files import read_about
     from axiswise.records._forms import MemberForm
     from axiswise.records._layout import MEMBER
@@ -167,7 +171,7 @@ def _run(
             unread.append(str(error))
     cohorts, members, more = unfinished(folder, planned, ended, study=study)
     begun = set[str]().union(*members)
-    members = len(ended) + len(begun) if planned is None else len(planned)
+    members = len({*asked, *ended, *begun}) if planned is None else len(planned)
     wanted = None if planned is None or measures is None else len(planned) * len(measures)
     rows = count_records(folder, planned, measures)
     found = read_outcome(folder)
@@ -227,7 +231,8 @@ def _position(cohort: "CohortState", now: float) -> str:
     """
     seconds = max(0, round(now - cohort.saved))
     ago = next((f"{seconds // size} {unit}" for size, unit in UNITS if seconds >= size), "0 s")
-    return f"{cohort.members} members at step {cohort.step:,} of {cohort.steps:,}, saved {ago} ago"
+    members = f"{cohort.members} member{'s' * (cohort.members > 1)}"
+    return f"{members} at step {cohort.step:,} of {cohort.steps:,}, saved {ago} ago"
 
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))

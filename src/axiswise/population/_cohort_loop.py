@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from axiswise.data import FactorDataset
+from axiswise.errors import AxiswiseError
 from axiswise.models import VAE, Networks, SelfInitialised, initialise
 from axiswise.models._dropout import seeded
 from axiswise.numerics import integers, normal, uniform
@@ -198,7 +199,12 @@ def cohort_loss(members: Sequence[Member], modules: Mapping[str, nn.Module], siz
         member = with_values(first, values)
         networks = Networks(member.model, seeded(bind(modules, parameters, updated), seed, step))
         batch = Batch(x, rows, size, **others)
-        terms: Terms = member.objective.loss(networks, batch, draws, step)
+        terms = member.objective.loss(networks, batch, draws, step)
+        if not isinstance(terms, Terms):
+            raise AxiswiseError(
+                f"`loss` of {type(member.objective).__name__} must return axiswise.objectives.Terms(total, parts). Got "
+                f"{type(terms).__name__}."
+            )
         losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
         return losses, terms.parts, updated
 

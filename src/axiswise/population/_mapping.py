@@ -19,11 +19,12 @@ from torch.utils import _pytree as pytree
 from axiswise.numerics._norms import NORMS
 from axiswise.shapes import Tensor
 
+BRANCHES = "branches on the value of a tensor, as `if`, `min` and `float` do; `torch.where` and `clamp` do not"
 # Words of PyTorch's messages where it could not map a model one by one either: these are refused by name.
 REFUSED = {
     "random": "draws its own random numbers, which belong into the objective's `draws`, or dropout into its networks",
-    "tracing tensor": "branches on the value of a tensor",
-    "data-dependent": "branches on the value of a tensor",
+    "tracing tensor": BRANCHES,
+    "data-dependent": BRANCHES,
     "in-place": "updates a tensor in place that is not a buffer",
     "inplace": "updates a tensor in place that is not a buffer",
 }

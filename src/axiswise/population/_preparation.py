@@ -197,6 +197,8 @@ def _remedy(expected: tuple[int, ...], got: tuple[int, ...]) -> str:
     """How to make a model and observations fit each other."""
     if len(got) == 3 and expected == (got[2], *got[:2]):
         return "The channels come first: np.moveaxis(x, -1, 1) puts them there."
+    if expected == (1, *got):
+        return "A grey image has a channel, too: x[:, None] adds it."
     return (
         "Build the model for that shape: models.mlp takes any, models.custom what your own networks do; conv64 and "
         "dcgan64 take 64 × 64 alone."

@@ -24,7 +24,7 @@ from axiswise.population.member import Member
 from axiswise.population.population import Population
 from axiswise.population.program import Precision
 from axiswise.progress import Progress, shown
-from axiswise.records._layout import RUN_FILE
+from axiswise.records._layout import RUN_FILE, cohort_file
 from axiswise.records._run_state import reasons
 from axiswise.stopping import StoppingRule
 
@@ -114,7 +114,8 @@ def train(
                 f"device up to rounding, not bit for bit.",
             )
         if remaining and telling:
-            print(opening_line(len(missing), target, remaining), file=sys.stderr)
+            begun = [each for each in remaining if folder and cohort_file(folder.path, each.address).exists()]
+            print(opening_line(len(missing), target, remaining, begun), file=sys.stderr)
 
         def keep(run: str, trained: Trained) -> None:
             done.setdefault(trained.member.address, trained)
@@ -128,9 +129,10 @@ def train(
         failures = tuple(failure for _, failure, _ in failed)
         count = sum(len(failure.members) for failure in failures)
         why = "; ".join(reasons(failure._asdict() for failure in failures))
+        others = "The others are in `population` of this error; with" if len(population) else "With"
         raise TrainingIncomplete(
-            f"Training failed for {count} of {len(by_address)} members: {why}. The others are in `population` of this "
-            "error; with an `out`, the same call tries these again.",
+            f"Training failed for {count} of {len(by_address)} members: {why}. {others} an `out`, the same call tries "
+            "these again.",
             failures,
             population if len(population) else None,
         ) from failed[0].error
@@ -162,7 +164,10 @@ def load(
     """
     folder = RunFolder(Path(path))
     if not (folder.path / RUN_FILE).is_file():
-        raise AxiswiseError(f"Expected a run folder with a {RUN_FILE} at {path}. There is none.")
+        runs = ", ".join(str(each.parent) for each in sorted(folder.path.glob(f"*/{RUN_FILE}")))
+        raise AxiswiseError(
+            f"Expected a run folder with a {RUN_FILE} at {path}. There is none{f', but in it are {runs}' * bool(runs)}."
+        )
     parts = tuple(own) if isinstance(own, list | tuple | set) else (own,)
     members = []
     for _, found in folder.read_members(folder.members(), own=parts, changed=changed):
@@ -182,7 +187,7 @@ def load(
     return Population(members, folder.path).to(device_named(device))
 
 
-def opening_line(members: int, device: torch.device, remaining: Sequence[Cohort]) -> str:
+def opening_line(members: int, device: torch.device, remaining: Sequence[Cohort], begun: Sequence[Cohort] = ()) -> str:
     """What `train` says first: how many members it trains and where, and why steps may be a while in coming.
 
     Example:
@@ -190,6 +195,8 @@ def opening_line(members: int, device: torch.device, remaining: Sequence[Cohort]
         'axiswise: training 2 members on cpu'
     """
     said = f"axiswise: training {members} member{'s' * (members > 1)} on {device}"
+    if begun:
+        said += f", {sum(len(cohort.members) for cohort in begun)} of them from where they were stopped"
     compiled = device.type == "cuda" and any(
         cohort.precision is not None and cohort.members[0].steps >= COMPILED_FROM for cohort in remaining
     )

@@ -30,9 +30,8 @@ class Comparison(NamedTuple):
     """Which tests these are, and how many permutations were tried."""
 
     def __str__(self) -> str:
-        found, low, high = self.difference[:3]
         tests = f"p = {self.p:.2g}, permutation p = {self.permutation_p:.2g}"
-        return f"difference {found:.3g} [{low:.3g}, {high:.3g}], {tests} ({self.method})"
+        return f"difference {self.difference}, {tests} ({self.method})"
 
 
 @checked

@@ -36,6 +36,11 @@ class Interval(NamedTuple):
     left_out: int = 0
     """Values that were missing."""
 
+    def __str__(self) -> str:
+        estimate, low, high = (f"{end:.0f}" if abs(end) >= 100 else f"{end:.3g}" for end in self[:3])
+        ends = f"({self.method})" if math.isnan(self.low) else f"[{low}, {high}]"
+        return f"{estimate} {ends}" + f", {self.left_out} left out" * bool(self.left_out)
+
 
 @checked
 def mean_interval(values: Values, *, level: float = 0.95) -> Interval:

@@ -339,6 +339,24 @@ def test_kernels_equal_the_reference_in_every_tile(kernels, dtype, layer):
     assert_kernels_equal_the_reference(kernels, dtype, layer)
 
 
+@pytest.mark.gpu
+@pytest.mark.kernels
+def test_images_of_a_member_may_lie_farther_apart_than_32_bits_count(kernels):
+    """What is between them is never written, so that it takes no memory on a CPU."""
+    near = normal(1, 3, 2, 4, 4, dtype=torch.float16, device=kernels)
+    storage = torch.UntypedStorage(9 << 29, device=kernels)
+    far = near.new_empty(0).set_(storage, 0, near.shape, (0, 1 << 30, 16, 4, 1)).copy_(near)
+    weight, own = normal(1, 2, 2, 3, 3, seed=1, device=kernels), torch.ops.axiswise
+    for function in (
+        lambda x: own.down(x, weight, None, None, 1, 1, False),
+        lambda x: own.up(x, weight, None, None, 2, 1, 7, 7, False),
+        lambda x: own.up(x, weight, None, None, 2, 1, 8, 8, False),
+        lambda x: own.weights(x, near, 3, 3, 1, 1, torch.float32, False)[0],
+        lambda x: own.weights(near, x, 3, 3, 1, 1, torch.float32, False)[0],
+    ):
+        assert torch.equal(function(far), function(near))
+
+
 @pytest.mark.kernels
 def test_kernels_compile_for_a_gpu_that_is_not_here(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}

@@ -35,11 +35,11 @@ class Absent:
         return 0
 
 
-def convolve(dtype, big, small, kernel, stride, padding):
-    """The three products of a layer, with everything fused."""
+def convolve(dtype, big, small, kernel, stride, padding, *, far=False):
+    """The three products of a layer, with everything fused; of images far apart in memory, if they shall be."""
     side = 9
     small_side = (side + 2 * padding - kernel) // stride + 1
-    x, y = (image(dtype, c, length) for c, length in ((big, side), (small, small_side)))
+    x, y = (image(dtype, c, length, far) for c, length in ((big, side), (small, small_side)))
     weight = torch.empty(2, small, big, kernel, kernel)
     kernels.down(x, weight, torch.empty(2, small), y, stride, padding, True)
     kernels.up(y, weight, torch.empty(2, big), x, stride, padding, side, side, True)
@@ -47,9 +47,12 @@ def convolve(dtype, big, small, kernel, stride, padding):
     kernels.weights(x, y, kernel, kernel, stride, padding)
 
 
-def image(dtype, channels, side):
-    """Images of two members, channels last in memory."""
-    return torch.empty(2, 3, side, side, channels, dtype=dtype).permute(0, 1, 4, 2, 3)
+def image(dtype, channels, side, far):
+    """Images of two members, channels last in memory, which is not written to."""
+    steps = (0, 1 << 29 if far else side * side * channels, 1, side * channels, channels)
+    return torch.empty(0, dtype=dtype).set_(
+        torch.UntypedStorage(5 << 30 if far else 1 << 24), 0, (2, 3, channels, side, side), steps
+    )
 
 
 def main():
@@ -65,6 +68,7 @@ def main():
     for dtype in (torch.float32, torch.bfloat16):
         for layer in LAYERS:
             convolve(dtype, *layer)
+        convolve(dtype, 130, 40, 3, 2, 1, far=True)
     for dtype in (torch.float32, torch.float64):
         adam(
             *(torch.empty(2, 3000, dtype=dtype) for _ in range(4)), *(torch.empty(2, 1, dtype=dtype) for _ in range(4))

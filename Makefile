@@ -1,8 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+TRITON := build/triton
 
-.PHONY: setup run test lint docs gallery wheels
+.PHONY: setup run test kernels lint docs gallery wheels
 
 setup: $(READY)
 
@@ -19,6 +20,16 @@ run: setup
 
 test: setup
 	$(BIN)/python -m pytest -n 2
+
+# Kernels by Triton's interpreter on the CPU. Triton is in a folder of its own, where PyTorch's compiler does not find it.
+kernels: setup $(TRITON)/.ready
+	TRITON_INTERPRET=1 PYTHONPATH=$(TRITON) $(BIN)/python -m pytest -q -n 2 -o addopts= --import-mode=importlib \
+		-m kernels tests/numerics tests/data/test_shapes3d.py tests/population/test_acceleration.py
+
+$(TRITON)/.ready: constraints.txt
+	rm -rf $(TRITON)
+	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt --target $(TRITON) triton
+	@touch $@
 
 lint: setup
 	$(BIN)/ruff check

@@ -404,6 +404,21 @@ def test_a_file_of_other_contents_is_refused(original, archive, message):
 
 
 @pytest.mark.gpu
+@pytest.mark.kernels
+def test_the_kernel_composes_the_same_images(kernels):
+    """Of odd planes, so that the last block is cut off, and colours and shades that no room has."""
+    from axiswise.data._triton_shapes3d import compose
+
+    draw = torch.Generator().manual_seed(0)
+    planes = torch.randint(256, (480, 7, 37, 41), dtype=torch.uint8, generator=draw)
+    colours, sky = torch.rand(10, 3, generator=draw), torch.rand(3, generator=draw)
+    rows = torch.randint(480_000, (2, 3), generator=draw)
+    expected = MODULE.composed({"planes": planes, "colours": colours, "sky": sky}, rows)
+    found = compose(*(tensor.to(kernels) for tensor in (planes, colours, sky, rows)), MODULE.SHADE_UNIT)
+    torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.gpu
 def test_composes_on_the_device_and_in_a_graph(rooms):
     moved = rooms.to("cuda")
     index = torch.zeros(16, dtype=torch.int64, device="cuda")

@@ -1,4 +1,9 @@
-"""Stacked convolutions against PyTorch's own, their derivatives, and the kernels against the reference on a GPU."""
+"""Stacked convolutions against PyTorch's own, their derivatives, and the kernels against the reference."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -251,47 +256,52 @@ def as_views(weight, bias):
     return matrix[:, 1 : 1 + size].view(weight.shape), matrix[:, 2 + size :]
 
 
-TOLERANCES = {torch.float64: 1e-13, torch.float32: 2e-6, torch.bfloat16: 8e-3}
+def as_slices(images):
+    """The same images inside larger ones, channels last in memory, as a step that splits channels has them."""
+    p, n, c, h, w = images.shape
+    larger = images.new_full((p, n, h + 1, w + 2, c + 3), torch.nan)[:, :, 1:, 1:-1, 1:-2].permute(0, 1, 4, 2, 3)
+    return larger.copy_(images)
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
-@settings(max_examples=40)
-@given(sizes(), st.integers(0, 2**31))
-def test_kernels_equal_the_reference(dtype, sizes, seed):
-    """Operators with everything fused, and all gradients, in three types, against float64 on the rounded operands."""
+# Largest errors, as parts of the largest number. Triton's interpreter cannot multiply in bfloat16.
+TOLERANCES = {torch.float64: 1e-13, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
+BY_KERNELS = [pytest.param(dtype, marks=pytest.mark.kernels) for dtype in (torch.float32, torch.float16)]
+
+
+def assert_kernels_equal_the_reference(device, dtype, sizes, seed=0):
+    """Operators with everything fused, and all gradients, against float64 on the rounded operands."""
     images, kernels, stride, padding = sizes
-    rounded = [
-        normal(*shape, seed=seed + i, dtype=dtype) for i, shape in enumerate((images, kernels, kernels[:2], images[:1]))
-    ]
-    x, weight, bias, _ = (tensor.double() for tensor in rounded)
-    fast_x = rounded[0].cuda()
-    fast_weight, fast_bias = as_views(rounded[1].cuda(), rounded[2].cuda())
+    rounded = [normal(*shape, seed=seed + i, dtype=dtype) for i, shape in enumerate((images, kernels, kernels[:2]))]
+    x, weight, bias = (tensor.double() for tensor in rounded)
+    fast_x = rounded[0].to(device)
+    fast_weight, fast_bias = as_views(rounded[1].to(device), rounded[2].to(device))
     plain = torch.ops.axiswise.down(x, weight, bias, None, stride, padding, False)
     gate = normal(*plain.shape, seed=seed + 5, dtype=dtype)
     y = normal(*plain.shape, seed=seed + 6, dtype=dtype)
+    fast_y = as_slices(y.to(device))
     wide_gate = normal(*images, seed=seed + 7, dtype=dtype)
+    wide_bias = normal(images[0], images[2], seed=seed + 8, dtype=dtype)
     size = (images[-2], images[-1])
     own = torch.ops.axiswise
     pairs = [
         (
             own.down(x, weight, bias, gate.double(), stride, padding, True),
-            own.down(fast_x, fast_weight, fast_bias, gate.cuda(), stride, padding, True),
+            own.down(fast_x, fast_weight, fast_bias, gate.to(device), stride, padding, True),
         ),
         (
             own.up(y.double(), weight, None, wide_gate.double(), stride, padding, *size, False),
-            own.up(y.cuda(), fast_weight, None, wide_gate.cuda(), stride, padding, *size, False),
+            own.up(fast_y, fast_weight, None, wide_gate.to(device), stride, padding, *size, False),
         ),
         (
-            own.up(y.double(), weight, None, None, stride, padding, *size, True),
-            own.up(y.cuda(), fast_weight, None, None, stride, padding, *size, True),
+            own.up(y.double(), weight, wide_bias.double(), None, stride, padding, *size, True),
+            own.up(fast_y, fast_weight, wide_bias.to(device), None, stride, padding, *size, True),
         ),
         *(
             pair
             for big in (False, True)
             for pair in zip(
                 own.weights(x, y.double(), *kernels[-2:], stride, padding, torch.float64, big),
-                own.weights(fast_x, y.cuda(), *kernels[-2:], stride, padding, torch.float64, big),
+                own.weights(fast_x, fast_y, *kernels[-2:], stride, padding, torch.float64, big),
                 strict=True,
             )
         ),
@@ -299,6 +309,61 @@ def test_kernels_equal_the_reference(dtype, sizes, seed):
     for expected, found in pairs:
         scale = expected.abs().max().clamp_min(1e-3)
         assert ((found.double().cpu() - expected).abs().max() / scale).item() < TOLERANCES[dtype]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float64, *BY_KERNELS, torch.bfloat16], ids=str)
+@settings(max_examples=40)
+@given(sizes(), st.integers(0, 2**31))
+def test_kernels_equal_the_reference(kernels, dtype, sizes, seed):
+    assert_kernels_equal_the_reference(kernels, dtype, sizes, seed)
+
+
+# Members, samples, channels and sides of the big image; weights; stride and padding.
+LAYERS = {
+    "more than a tile of channels": ((2, 3, 130, 5, 4), (2, 200, 130, 2, 3), 2, 1),
+    "channels of half a tile": ((1, 2, 48, 5, 6), (1, 70, 48, 5, 5), 1, 2),
+    "many pixels, in slices": ((2, 2, 3, 40, 41), (2, 5, 3, 3, 3), 1, 1),
+    "output padding": ((2, 3, 16, 8, 6), (2, 17, 16, 3, 3), 2, 1),
+    "phases without taps": ((2, 3, 3, 8, 7), (2, 9, 3, 2, 2), 3, 1),
+    "all phases together": ((2, 3, 3, 12, 10), (2, 9, 3, 4, 4), 2, 1),
+    "all phases of three": ((2, 1, 1, 9, 6), (2, 17, 1, 4, 4), 3, 1),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [*BY_KERNELS, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
+def test_kernels_equal_the_reference_in_every_tile(kernels, dtype, layer):
+    """Of more numbers than a tile holds, in each direction, the last of them cut off."""
+    assert_kernels_equal_the_reference(kernels, dtype, layer)
+
+
+@pytest.mark.gpu
+@pytest.mark.kernels
+def test_images_of_a_member_may_lie_farther_apart_than_32_bits_count(kernels):
+    """What is between them is never written, so that it takes no memory on a CPU."""
+    near = normal(1, 3, 2, 4, 4, dtype=torch.float16, device=kernels)
+    storage = torch.UntypedStorage(9 << 29, device=kernels)
+    far = near.new_empty(0).set_(storage, 0, near.shape, (0, 1 << 30, 16, 4, 1)).copy_(near)
+    weight, own = normal(1, 2, 2, 3, 3, seed=1, device=kernels), torch.ops.axiswise
+    for function in (
+        lambda x: own.down(x, weight, None, None, 1, 1, False),
+        lambda x: own.up(x, weight, None, None, 2, 1, 7, 7, False),
+        lambda x: own.up(x, weight, None, None, 2, 1, 8, 8, False),
+        lambda x: own.weights(x, near, 3, 3, 1, 1, torch.float32, False)[0],
+        lambda x: own.weights(near, x, 3, 3, 1, 1, torch.float32, False)[0],
+    ):
+        assert torch.equal(function(far), function(near))
+
+
+@pytest.mark.kernels
+def test_kernels_compile_for_a_gpu_that_is_not_here(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment["TRITON_CACHE_DIR"] = str(tmp_path)
+    command = [sys.executable, str(Path(__file__).parent / "triton_compile.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.gpu
@@ -319,18 +384,19 @@ def test_a_member_does_not_depend_on_its_company_on_a_gpu():
 
 
 @pytest.mark.gpu
+@pytest.mark.kernels
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_adam_kernel_equals_pytorch(dtype):
+def test_the_adam_kernel_equals_pytorch(kernels, dtype):
     from axiswise.numerics._kernels.triton_adam import adam
     from axiswise.optimizers import Adam
 
     rates, width = [1e-3, 1e-2, 0.3], 5001
-    parameters = normal(3, width, dtype=dtype, device="cuda")
+    parameters = normal(3, width, dtype=dtype, device=kernels)
     expected = [row.clone().requires_grad_() for row in parameters]
     optimizers = [torch.optim.Adam([row], lr=rate) for row, rate in zip(expected, rates, strict=True)]
     state = Adam().start(parameters)
     for step in range(5):
-        gradient = normal(3, width, seed=step + 1, dtype=dtype, device="cuda")
+        gradient = normal(3, width, seed=step + 1, dtype=dtype, device=kernels)
         for row, own, optimizer in zip(expected, gradient, optimizers, strict=True):
             row.grad = own.clone()
             optimizer.step()
@@ -341,7 +407,7 @@ def test_the_adam_kernel_equals_pytorch(dtype):
         }  # fmt: skip
         factors = Adam().coefficients(values, torch.tensor([[float(step)]], dtype=torch.float64))
         mean, square, eps, scale = (
-            factors[name][0].to("cuda", dtype)[:, None].contiguous() for name in ("mean", "square", "eps", "scale")
+            factors[name][0].to(kernels, dtype)[:, None].contiguous() for name in ("mean", "square", "eps", "scale")
         )
         adam(parameters, gradient, state["mean"], state["square"], mean, square, eps, scale)
     tolerance = 1e-12 if dtype == torch.float64 else 2e-6

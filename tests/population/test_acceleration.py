@@ -304,6 +304,30 @@ def test_bfloat16_is_the_default_where_it_was_measured(described, dtype, expecte
 
 
 @pytest.mark.gpu
+@pytest.mark.kernels
+def test_kernels_give_the_steps_that_pytorch_gives(kernels):
+    """In single precision, of networks in which ReLUs move into convolutions of either direction.
+
+    Weights are thirty times as long as the way they go, and rounded thrice.
+    """
+
+    def nets():
+        encoder = [nn.Conv2d(1, 6, 4, 2, 1), nn.ReLU(), nn.Conv2d(6, 9, 3, 2, 1), nn.ReLU(), nn.Flatten()]
+        decoder = [nn.Linear(2, 144), nn.Unflatten(1, (9, 4, 4)), nn.ReLU(), nn.ConvTranspose2d(9, 6, 3, 2, 1, 1)]
+        decoder = [*decoder, nn.ReLU(), nn.ConvTranspose2d(6, 1, 3, 2, 1, 1)]
+        return nn.Sequential(*encoder, nn.Linear(144, 4)), nn.Sequential(*decoder)
+
+    model, optimizer = models.custom(nets, (1, 16, 16), 2), optimizers.SGD(1e-3)
+    small = data.arrays(uniform(0, "images", 0, (24, 1, 16, 16), dtype=torch.float32))
+    members = grid(model=model, objective=objectives.BetaVAE(), batch=3, steps=3, seed=range(2), optimizer=optimizer)
+    start, _ = trained([replace(member, steps=0) for member in members], small, None)
+    plain, _ = trained(members, small, None)
+    fast, _ = trained(members, small.to(kernels), "fp32", torch.float32)
+    moved = (plain - start).norm()
+    assert (fast.cpu() - plain).norm() < 1e-5 * moved
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
 def test_kernels_and_graphs_give_the_steps_that_pytorch_gives_on_a_gpu(objective):
     members = grid(model=models.conv64(latents=4), objective=objective, batch=8, steps=23, seed=range(3))

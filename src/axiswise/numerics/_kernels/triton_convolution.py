@@ -35,10 +35,10 @@ def _down_kernel(
     x_member, x_sample, x_channel, x_row, x_column,
     C: tl.constexpr, O: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, S: tl.constexpr, P: tl.constexpr,
     BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, INDEX: tl.constexpr,
 ):  # fmt: skip
     member = tl.program_id(2).to(tl.int64)
-    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    row = tl.program_id(0).to(INDEX) * BM + tl.arange(0, BM)
     out = tl.program_id(1) * BN + tl.arange(0, BN)
     n, i, j = row // (I * J), row // J % I, row % J
     top, left = i * S - P, j * S - P
@@ -47,7 +47,7 @@ def _down_kernel(
     base = n * x_sample + top * x_row + left * x_column
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, KH * KW * C, BK):
-        k = start + tl.arange(0, BK)
+        k = start + tl.arange(0, BK).to(INDEX)
         channel, kj, ki = k % C, k // C % KW, k // C // KW
         h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
         inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & (row < rows)[:, None] & (k < KH * KW * C)[None, :]
@@ -75,14 +75,14 @@ def _up_kernel(
     y_member, y_sample, y_channel, y_row, y_column,
     O: tl.constexpr, C: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, S: tl.constexpr, P: tl.constexpr,
     BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, INDEX: tl.constexpr,
 ):  # fmt: skip
     # Output pixels of one phase (h mod S, w mod S) meet the same taps: a dense product for each phase.
     member = tl.program_id(2).to(tl.int64)
     tiles: tl.constexpr = (C + BN - 1) // BN
     phase = tl.program_id(1) // tiles
     a_phase, b_phase = phase // S, phase % S
-    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    row = tl.program_id(0).to(INDEX) * BM + tl.arange(0, BM)
     out = tl.program_id(1) % tiles * BN + tl.arange(0, BN)
     n, qi, qj = row // (QH * QW), row // QW % QH, row % QW
     first_i, first_j = (a_phase + P) % S, (b_phase + P) % S
@@ -94,7 +94,7 @@ def _up_kernel(
     base = n * y_sample + i0 * y_row + j0 * y_column
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, TH * TW * O, BK):
-        k = start + tl.arange(0, BK)
+        k = start + tl.arange(0, BK).to(INDEX)
         channel, tj, ti = k % O, k // O % TW, k // O // TW
         ki, kj = first_i + S * ti, first_j + S * tj
         i, j = i0[:, None] - ti[None, :], j0[:, None] - tj[None, :]
@@ -124,19 +124,19 @@ def _weights_kernel(
     x_member, x_sample, x_channel, x_row, x_column,
     y_member, y_sample, y_channel, y_row, y_column,
     C: tl.constexpr, O: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, S: tl.constexpr, P: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, INDEX: tl.constexpr,
 ):  # fmt: skip
     tiles: tl.constexpr = (KH * KW * C + BK - 1) // BK
-    member, slice_ = tl.program_id(2).to(tl.int64), tl.program_id(1)
-    k = tl.program_id(0) % tiles * BK + tl.arange(0, BK)
-    out = tl.program_id(0) // tiles * BN + tl.arange(0, BN)
+    member, slice_ = tl.program_id(2).to(tl.int64), tl.program_id(1).to(INDEX)
+    k = tl.program_id(0) % tiles * BK + tl.arange(0, BK).to(INDEX)
+    out = tl.program_id(0) // tiles * BN + tl.arange(0, BN).to(INDEX)
     channel, kj, ki = k % C, k // C % KW, k // C // KW
     x += member * x_member
     y += member * y_member
     taps = ki * x_row + kj * x_column + channel * x_channel
     total = tl.zeros((BK, BN), dtype=tl.float32)
     for start in range(slice_ * part, tl.minimum((slice_ + 1) * part, rows), BM):
-        row = start + tl.arange(0, BM)
+        row = start + tl.arange(0, BM).to(INDEX)
         n, i, j = row // (I * J), row // J % I, row % J
         top, left = i * S - P, j * S - P
         h, w = top[:, None] + ki[None, :], left[:, None] + kj[None, :]
@@ -186,6 +186,12 @@ def _channels_last(image: Tensor) -> Tensor:
 def _like_output(gate: Tensor | None) -> Tensor | None:
     """A gate with channels last in memory, as the result it is applied to."""
     return None if gate is None else gate.permute(0, 1, 3, 4, 2).contiguous()
+
+
+def _index(*images: Tensor) -> tl.dtype:
+    """The type of offsets in a member's images: of 32 bits, if the farthest number is well within their reach."""
+    ends = (sum((n - 1) * step for n, step in zip(each.shape[1:], each.stride()[1:], strict=True)) for each in images)
+    return tl.int64 if max(ends) >= 1 << 30 else tl.int32
 
 
 # Tiles were chosen by measurement on an H200 for layers of the networks in `benchmarks` (`benchmarks/tiles.py`). They
@@ -258,7 +264,8 @@ def _gathered(
         x, weight, bias.contiguous() if bias is not None else x, gate if gate is not None else x, y,
         rows, h, w, i, j, *x.stride(),
         c, o, kh, kw, stride, padding, bias is not None, relu, gate is not None,
-        BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, num_warps=blocks.warps, num_stages=blocks.stages,
+        BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, INDEX=_index(x, y),
+        num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
     return y
 
@@ -289,7 +296,8 @@ def up(
         y, weight, bias.contiguous() if bias is not None else y, gate if gate is not None else y, x,
         n, height, width, i, j, qh, qw, *y.stride(),
         o, c, kh, kw, stride, padding, bias is not None, relu, gate is not None,
-        BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, num_warps=blocks.warps, num_stages=blocks.stages,
+        BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, INDEX=_index(x, y),
+        num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
     return x
 
@@ -332,6 +340,7 @@ def weights(
         x, y, weight,
         p, rows, part, h, w, i, j, *x.stride(), *y.stride(),
         c, o, kh, kw, stride, padding,
-        BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, num_warps=blocks.warps, num_stages=blocks.stages,
+        BM=blocks.rows, BN=blocks.columns, BK=blocks.depth, INDEX=_index(x, y),
+        num_warps=blocks.warps, num_stages=blocks.stages,
     )  # fmt: skip
     return (weight[0] if slices == 1 else weight.sum(0)).permute(0, 4, 3, 1, 2)

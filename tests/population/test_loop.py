@@ -1,5 +1,6 @@
 """The loop takes the steps of any program: here of a sum and of two players, against closed forms."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -70,6 +71,22 @@ def test_steps_are_taken_recorded_and_reported():
     assert finished.weights["sum.value"].tolist() == [300.0, 300.0]
     assert finished.buffers["sum.calls"].tolist() == [25.0, 25.0]
     assert finished.seconds > 0
+
+
+def test_steps_are_taken_on_the_gpu_where_the_state_is(monkeypatch):
+    """Kernels and graphs begin on the current GPU: "cuda:1" would be read by the first one."""
+    loop, entered, events = fresh(steps=3), torch.cuda.device_of, []
+
+    @contextmanager
+    def device_of(tensor):
+        events.append(tensor.data_ptr())
+        with entered(tensor):
+            yield
+        events.append("left")
+
+    monkeypatch.setattr(torch.cuda, "device_of", device_of)
+    loop.advance(on_block=lambda numbers: events.extend(numbers))
+    assert events == [loop.weights["sum.value"].data_ptr(), 0, 1, 2, "left"]
 
 
 def test_initial_weights_are_left_as_they_were():

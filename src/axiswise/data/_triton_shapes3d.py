@@ -54,8 +54,9 @@ def compose(
     geometries, _, height, width = planes.shape
     images = torch.empty(*index.shape, 3, height, width, dtype=torch.float32, device=planes.device)
     if index.numel():
-        _compose_kernel[(index.numel(), triton.cdiv(height * width, BLOCK))](
-            planes, colours, sky, index.contiguous(), images, height * width,
-            GEOMETRIES=geometries, HUES=len(colours), UNIT=unit, BLOCK=BLOCK,
-        )  # fmt: skip
+        with torch.cuda.device_of(planes):  # a kernel begins on the current GPU
+            _compose_kernel[(index.numel(), triton.cdiv(height * width, BLOCK))](
+                planes, colours, sky, index.contiguous(), images, height * width,
+                GEOMETRIES=geometries, HUES=len(colours), UNIT=unit, BLOCK=BLOCK,
+            )  # fmt: skip
     return images

@@ -144,7 +144,8 @@ class Loop:
         """
         program, pace = self.program, self._pace
         last = program.steps if until is None else min(until, program.steps)
-        with settings(program.threads):
+        # Kernels and graphs begin on the current GPU, which need not be the one where the state lies.
+        with settings(program.threads), torch.cuda.device_of(next(iter(self._state.weights.values()))):
             while self.step < last:
                 began = time.perf_counter()
                 numbers = range(self.step, min(self.step + pace.block, last))

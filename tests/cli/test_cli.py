@@ -67,7 +67,7 @@ def test_the_command_line_is_frozen():
         ],
         "bench data": ["--device", "--force", "--json", "--members", "--repeats"],
         "bench geometry": ["--force", "--json", "--points"],
-        "bench networks": ["--device", "--force", "--json", "--members", "--only", "--processes"],
+        "bench networks": ["--deviations", "--device", "--force", "--json", "--members", "--only", "--processes"],
         "bench population": ["--conv", "--device", "--force", "--json", "--members", "--only", "--repeats"],
         "bench scores": ["--exact", "--force", "--json", "--members"],
         "bench study": ["--device", "--force", "--json", "--out", "--scale", "name"],

@@ -808,6 +808,7 @@ def test_on_gpus_runs_are_measured_beside_training(studies, tmp_path, on_cluster
     assert len(rows(tmp_path / "out")) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* was begun on cuda")
 @pytest.mark.parametrize("trained", [True, False])
 def test_on_gpus_what_is_to_be_measured_neither_delays_training_nor_is_opened_all_at_once(

@@ -89,6 +89,7 @@ def stored(folder, run):
     return dict(found.read_members(found.members()))
 
 
+@pytest.mark.slow
 def test_members_of_all_runs_that_can_share_a_program_do(tmp_path, pooling, planned):
     run_study(study, "smoke", tmp_path / "out")
     assert [list(dict.fromkeys(cohort.runs)) for cohort in planned] == [
@@ -213,7 +214,9 @@ def killed_at(number, patch, work, *, after):
     return False
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(
+    "device", [pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda", marks=pytest.mark.gpu)]
+)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_write_of_a_state_or_member_it_ends_in_the_same_bits(
     tmp_path, pooling, saving, monkeypatch, after, device

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from axiswise.engines import run_study
-from axiswise.errors import AxiswiseError, StudyIncomplete
+from axiswise.errors import AxiswiseError, StudyIncomplete, suggestion
 from axiswise.population import Progress
 from axiswise.records import read_json, read_study_header, versions, write_json
 from axiswise.studies import Scale
@@ -81,8 +81,9 @@ def select_claims(claims: Sequence[Claim], names: Sequence[str]) -> list[Claim]:
     found = [claim for claim in claims if not names or any(_has_name(claim, name) for name in names)]
     unknown = [name for name in names if not any(_has_name(claim, name) for claim in claims)]
     if unknown:
-        known = ", ".join(claim.id for claim in claims)
-        raise AxiswiseError(f"Expected ids of claims, or of papers ({known}). Got {', '.join(unknown)}.")
+        known = list(dict.fromkeys(name for claim in claims for name in (claim.id.partition(".")[0], claim.id)))
+        meant = "".join(suggestion(name, known) for name in unknown)
+        raise AxiswiseError(f"Expected papers, or ids of claims ({', '.join(known)}). Got {', '.join(unknown)}.{meant}")
     return found
 
 

@@ -2,6 +2,8 @@
 
 import inspect
 import warnings
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 __all__ = ["AxiswiseError", "DataUnavailable", "NotDefined", "StudyIncomplete", "TrainingIncomplete"]
@@ -71,6 +73,16 @@ class TrainingIncomplete(AxiswiseError):
 
     def __str__(self) -> str:
         return self.args[0]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the one that was probably meant, if there is one.
+
+    Example:
+        >>> suggestion("quikstart", ["quickstart", "comparison"]), suggestion("mine", ["quickstart", "comparison"])
+        (" Did you mean 'quickstart'?", '')
+    """
+    return "".join(f" Did you mean {match!r}?" for match in get_close_matches(name, list(known), n=1))
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

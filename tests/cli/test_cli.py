@@ -135,7 +135,8 @@ def test_the_command_line_is_frozen():
             "--shared-disk is that of a Ray cluster. Got it without",
         ),
         (["run", "quickstart", "--engine", "ray", "--workers", "2"], "--workers are those of --engine local. Got 2"),
-        (["verify", "sika"], "Expected ids of claims, or of papers (sikka.terms, "),
+        (["verify", "sika"], "Did you mean 'sikka'?"),
+        (["verify", "sikka.fig3x"], "Expected papers, or ids of claims (sikka, sikka.terms, "),
         (["verify", "--scale", "huge"], "--scale must be one of smoke, default, paper. Got 'huge'."),
         (["verify", "sikka", "--publish", "x"], "--publish keeps the verdicts of all claims together. Got sikka."),
         (

@@ -15,7 +15,7 @@ from rich.text import Text
 from axiswise.cli._agreement import print_agreement
 from axiswise.cli._outputs import LAST_SEED, Force, as_json, check_drawing, check_output
 from axiswise.cli._score_inputs import Inputs, lines_about, names_in, noted, read_inputs
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, suggestion
 
 if TYPE_CHECKING:  # these would import PyTorch or scipy
     from axiswise.statistics import Interval
@@ -142,7 +142,9 @@ def _named(names: str | None) -> dict[str, Callable[..., Any]]:
     chosen = [name.lower().replace("-", "_") for name in names_in(names)]
     unknown = [name for name in chosen if name not in known]
     if unknown or not chosen:
-        raise AxiswiseError(f"--scores must name some of {', '.join(known)}. Got {', '.join(unknown) or 'nothing'}.")
+        meant = "".join(suggestion(name, known) for name in unknown)
+        got = ", ".join(unknown) or "nothing"
+        raise AxiswiseError(f"--scores must name some of {', '.join(known)}. Got {got}.{meant}")
     return {name: known[name] for name in chosen}
 
 
@@ -163,7 +165,7 @@ def _compute(name: str, function: Callable[..., Any], inputs: Inputs, seed: int)
     if callable(chance):
         read = as_factors(inputs.factors, len(inputs.factors.values), inputs.kinds)
         sizes = [len(np.unique(column)) for column in read.values.T[np.ptp(read.values, axis=0) > 0]]
-        chance = chance(sizes, inputs.codes.shape[-1]) if sizes and read.levelled.all() else None
+        chance = chance(sizes, inputs.codes.shape[-1]) if sizes else None
     empty = ScoreResult(name, {}, {}, chance, declared.best if declared else None, {}, {}, None)
     if lacking := _lacks(function):
         return empty._replace(reason=f"needs {', '.join(lacking)} besides codes and factors: use it from Python")

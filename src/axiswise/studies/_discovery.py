@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from axiswise._arguments import checked
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, suggestion
 from axiswise.studies.objectives import comparison, objectives
 from axiswise.studies.quickstart import quickstart
 from axiswise.studies.study import Study
@@ -59,7 +59,7 @@ def find_study(reference: str) -> Study:
     Example:
         >>> find_study("quikstart")
         Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: Expected the name of a study (quickstart, ...). Got 'quikstart'. ...
+        axiswise.errors.AxiswiseError: Expected the name of a study (quickstart, ...). Got 'quikstart'. Did you mean 'quickstart'? A ...
     """
     if ":" in reference:
         return _checked(load_object(reference), reference)
@@ -72,8 +72,8 @@ def find_study(reference: str) -> Study:
                 return studies[reference]
     known = all_studies(log=lambda line: None)
     raise AxiswiseError(
-        f"Expected the name of a study ({', '.join(known)}). Got {reference!r}. A study of your own is "
-        "file.py:function or package.module:function."
+        f"Expected the name of a study ({', '.join(known)}). Got {reference!r}.{suggestion(reference, known)} A study "
+        "of your own is file.py:function or package.module:function."
     )
 
 

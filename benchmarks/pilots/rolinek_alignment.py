@@ -15,8 +15,8 @@ Disent., active latents. A member with fewer than two active latents is counted 
 
 An answer: the readings at which the interval of DtO agrees with both printed numbers.
 
-``--rest --out results/pilots/rolinek_alignment_rest.json`` has what was left of the first run: ratio 1.5 with batches of
-32, with the sum and with the mean. Cost: three quarters of an hour of one core.
+``--rest --out results/pilots/rolinek_alignment_rest.json`` has what was left of the first run: ratio 1.5 with batches
+of 32, with the sum and with the mean. Cost: three quarters of an hour of one core.
 """
 
 from typing import Any, NamedTuple

@@ -187,3 +187,11 @@ def test_loading_nothing_says_so(tmp_path):
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(AxiswiseError, match=r"run.json is not readable as JSON"):
         load(tmp_path)
+
+
+def test_a_folder_without_a_finished_member_says_so(square, tmp_path):
+    train(members(), square, out=tmp_path / "run")
+    for path in (tmp_path / "run" / "members").iterdir():
+        path.unlink()
+    with pytest.raises(AxiswiseError, match=rf"Expected finished members in {tmp_path}/run. There are none so far: "):
+        load(tmp_path / "run")

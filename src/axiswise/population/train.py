@@ -184,6 +184,10 @@ def load(
         if isinstance(found, AxiswiseError):
             raise found
         members.append(found)
+    if not members:
+        raise AxiswiseError(
+            f"Expected finished members in {path}. There are none so far: the call of `train` that began there goes on."
+        )
     return Population(members, folder.path).to(device_named(device))
 
 

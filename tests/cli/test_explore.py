@@ -47,7 +47,7 @@ def test_the_explorer_of_a_study_is_that_of_its_images_and_the_report_links_to_i
     lines = axiswise(folder)
     assert lines[:2] == ["runs: images/sprites", "other data (choose with --run): points/square"]
     assert lines[2].startswith(f"explorer: {folder / 'explorer.html'} (0.")
-    assert lines[2].endswith("members that run: 3, still: 0)")
+    assert lines[2].endswith("decoders that run in it: 3")
     assert '<a href="explorer.html">' in page.read_text()
     again = page.read_bytes()
     write_report(folder)
@@ -65,7 +65,7 @@ def test_a_run_folder_will_do_and_members_are_chosen(tmp_path):
     members = grid(model=models.linear(3, 2), objective=objectives.BetaVAE(0.1), steps=1, seed=range(3))
     evaluate(train(members, square, out=run), square, [mig], out=run)
     lines = axiswise(run, "--members", f"2,{members[0].address[:8]}")
-    assert lines[-1].endswith("members that run: 2, still: 1)")
+    assert lines[-1].endswith("decoders that run in it: 2; members shown without: 1")
     text = (run / "explorer.html").read_text()
     assert text.index('"name":"seed = 2"') < text.index('"name":"seed = 0"')
 
@@ -75,9 +75,9 @@ def test_data_that_a_name_does_not_make_is_asked_for(tmp_path):
     train(grid(model=models.mlp((1, 16, 16), 2), objective=objectives.BetaVAE(), steps=1), changed, out=tmp_path)
     with pytest.raises(AxiswiseError, match=r"which its name alone cannot make. Name a function that makes it: --data"):
         axiswise(tmp_path)
-    assert axiswise(tmp_path, "--data", "small_sprites")[-1].endswith("members that run: 1, still: 0)")
+    assert axiswise(tmp_path, "--data", "small_sprites")[-1].endswith("decoders that run in it: 1")
     (tmp_path / "mine.py").write_text("from axiswise import data\nmade = data.small_sprites()\nside = 16\n")
-    assert axiswise(tmp_path, "--data", f"{tmp_path / 'mine.py'}:made")[-1].endswith("members that run: 1, still: 0)")
+    assert axiswise(tmp_path, "--data", f"{tmp_path / 'mine.py'}:made")[-1].endswith("decoders that run in it: 1")
     with pytest.raises(
         AxiswiseError, match=r"--data must name a dataset, or a function .*\. Got int from .*mine.py:side"
     ):

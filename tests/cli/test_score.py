@@ -340,7 +340,10 @@ def wrong_files(codes: np.ndarray, factors: np.ndarray, python_object: bytes) ->
             ["codes.npy", "factors.csv", "--test-codes", "codes.npy", "--test-factors", "fewer.csv"],
             r"fewer.csv must have the factors of factors.csv \(shape, scale, turn\). Got shape, turn.",
         ),
-        (["codes.npy", "factors.npy", "--scores", "migg"], r"--scores must name some of .*mig.*. Got migg. Did you mean 'mig'\?"),
+        (
+            ["codes.npy", "factors.npy", "--scores", "migg"],
+            r"--scores must name some of .*mig.*. Got migg. Did you mean 'mig'\?",
+        ),
         (["codes.npy", "factors.npy", "--scores", ","], r"--scores must name some of .*. Got nothing."),
     ],
 )

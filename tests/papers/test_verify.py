@@ -265,7 +265,8 @@ def test_claims_are_chosen_by_id_or_paper():
     assert [each.id for each in select_claims(claims, [])] == ["a.one", "a.two", "b.one"]
     assert [each.id for each in select_claims(claims, ["b.one", "a"])] == ["a.one", "a.two", "b.one"]
     with pytest.raises(
-        AxiswiseError, match=r"Expected papers, or ids of claims \(a, a.one, a.two, b, b.one\). Got c, a.tw. Did you mean 'a.two'\?"
+        AxiswiseError,
+        match=r"Expected papers, or ids of claims \(a, a.one, a.two, b, b.one\). Got c, a.tw. Did you mean 'a.two'\?",
     ):
         select_claims(claims, ["a", "c", "a.tw"])
 

@@ -93,8 +93,21 @@ def test_training_lines_are_coloured_by_the_sweep():
     step = np.arange(5)
     lines = [figures.Line(step, {"loss": np.full(5, value)}, value) for value in (1.0, 10.0, 1.0)]
     axes = build(figures.training, lines, ["loss"], "β").axes[0]
-    first, second, third = (line.get_color() for line in axes.lines)
-    assert first == third != second
+    first, third, mean, second = (line.get_color() for line in axes.lines)
+    assert first == third == mean != second
+
+
+def test_many_entries_are_running_means_and_members_of_one_value_have_a_mean():
+    step, noise = np.arange(100), np.random.default_rng(0).normal(size=(3, 100))
+    noise[2, 60:] = np.nan  # diverged: drawn, and not part of the mean
+    lines = [figures.Line(step, {"loss": 5.0 + values}, np.nan) for values in noise]
+    (axes,) = build(figures.training, lines, ["loss"], None).axes
+    *members, mean = axes.lines
+    for line, values in zip(members, 5.0 + noise, strict=True):
+        np.testing.assert_allclose(line.get_xdata(), np.arange(97) + 1.5)
+        expected = [values[start : start + 4].mean() for start in range(97)]
+        np.testing.assert_allclose(np.asarray(line.get_ydata()), expected)
+    np.testing.assert_allclose(mean.get_ydata(), (members[0].get_ydata() + members[1].get_ydata()) / 2)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +178,14 @@ def test_values_that_are_not_powers_of_ten_keep_their_digits():
 
 
 def test_the_beginning_of_training_does_not_decide_the_axis():
-    step = np.arange(100)
-    loss = np.where(step < 5, 1000.0, 2.0 + step / 100)
-    (axes,) = build(figures.training, [figures.Line(step, {"loss": loss}, np.nan)], ["loss"], None).axes
-    low, high = axes.get_ylim()
-    assert low < 2.05 < 2.99 < high < 3.2
-    np.testing.assert_array_equal(axes.lines[0].get_ydata(), loss)  # drawn all the same
+    for count in (40, 1000):  # of a thousand, running means are drawn
+        step = np.arange(count)
+        loss = np.where(step < count / 20, 1000.0, 2.0 + step / count)
+        (axes,) = build(figures.training, [figures.Line(step, {"loss": loss}, np.nan)], ["loss"], None).axes
+        low, high = axes.get_ylim()
+        assert 1.98 < low < 2.05
+        assert 2.95 < high < 3.2
+        assert axes.lines[0].get_ydata()[0] == 1000.0  # drawn all the same
 
 
 def test_passive_latents_are_grey_whatever_their_kl():

@@ -65,7 +65,7 @@ def test_structures_and_truth_values_are_names(section):
     found = section({"data": {"tilt": True, "sides": [1, 2]}}, {"data": {"tilt": False, "sides": [1, 2]}})
     assert sweeps(found) == []
     assert found.members[0].settings["sides"] == "[1, 2]"
-    assert describe(found, found.members[0]) == "true, seed 0"
+    assert [describe(found, member) for member in found.members] == ["false, seed 0", "true, seed 0"]
 
 
 def test_the_same_address_in_two_runs_is_two_members(row):

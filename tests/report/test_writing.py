@@ -138,6 +138,35 @@ def test_findings_tell_settings_apart_by_their_intervals(tmp_path: Path, row, wr
     assert found in read(write_report(tmp_path)).words
 
 
+def test_findings_name_what_ties_with_the_highest_and_how_many_latents_are_active(tmp_path: Path, row, write_run):
+    rows = []
+    for beta, active, centre in ((1.0, 5, 0.9), (4.0, 3, 0.6), (16.0, 2, 0.88)):
+        for seed, beside in enumerate((-0.03, 0.0, 0.03)):
+            about = {"seed": seed, "hyperparameters": {"beta": beta}, "changes": [{"split": "test", "seed": 0}]}
+            rows.append(row("r", f"m{beta}{seed}", "dto", centre + beside, detail={"active": active}, **about))
+    write_run(tmp_path, rows)
+    words = read(write_report(tmp_path)).words
+    assert "is highest at β = 1, 0.900 ± 0.075, and lowest at β = 4, 0.600 ± 0.075; the two intervals do not" in words
+    assert (
+        "overlap. That of β = 16 overlaps with the highest. On average 5.0 and 3.0 latents are active there;" in words
+    )
+    assert "All is measured on points that were held out from training." in words
+
+
+def test_a_correlation_that_comes_from_the_setting_is_told_apart(tmp_path: Path, row, write_run):
+    """Between the two β alignment and MIG go together; among the seeds of either they do the opposite."""
+    rows = []
+    for beta, dto, mig in ((1.0, 0.2, 0.8), (4.0, 0.8, 0.2)):
+        for seed in range(4):
+            about = {"seed": seed, "hyperparameters": {"beta": beta}}
+            for measure, value in (("dto", dto + seed / 100), ("mig", mig + seed / 100)):
+                rows.append(row("r", f"m{beta}{seed}", measure, value, **about))
+    write_run(tmp_path, rows)
+    expected = stats.spearmanr([row["value"] for row in rows[::2]], [row["value"] for row in rows[1::2]]).statistic
+    found = f"Rank correlation {expected:.2f} over 8 members, 1.00 among those of one setting.".replace("-", "−")
+    assert found in read(write_report(tmp_path)).words
+
+
 def test_terms_are_defined_once_before_they_are_used(reported: Path):
     page = (reported / "report.html").read_text()
     first = page.index('id="section-linear"')
@@ -158,9 +187,11 @@ def test_a_single_active_latent_has_no_alignment(tmp_path: Path, row, write_run)
     write_run(tmp_path, rows)
     words = read(write_report(tmp_path)).words
     assert "DtO : 0.650 ± 0.205." in words
+    assert "DtO of members with a single active latent (4) is not drawn: it is always 0." in words
     assert "Rank correlation −1.00 over 4 members. Members with fewer than two active latents (4) are not" in words
     assert "β members MIG DtO active latents" in words
-    assert "4 4 0.100 ± 0.000 0.000 ± 0.000 1.00 ± 0.00" in words
+    assert "4 4 0.100 ± 0.000 0.000 ± 0.000‡ 1.00 ± 0.00" in words
+    assert "‡ with members that have a single active latent (4 of 8): a single axis is always aligned." in words
 
 
 def test_arrays_are_called_by_their_name_not_their_hash(tmp_path: Path, row, write_run):

@@ -39,7 +39,7 @@ def test_attributes_of_objects_are_found():
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("quikstart", r"Expected the name of a study \(quickstart, .* Got 'quikstart'. A study of your own is"),
+        ("quikstart", r"Expected the name of a study \(quickstart, .* Did you mean 'quickstart'\? A study of"),
         ("widths.py", r"Expected the name of a study .* Got 'widths.py'. A study of your own is file.py:function"),
         ("absent.py:sweep", r"^Expected a Python file at absent.py. There is none.$"),
         ("absent.part:sweep", r"^Expected a module absent.part in .* for 'absent.part:sweep'. Run the command in"),

@@ -137,10 +137,10 @@ def figure_1(scale: Scale) -> list[Run]:
 def figure_2(scale: Scale) -> list[Run]:
     """Deep β-VAEs of ten digits laid over each other (sikka2019 Figure 2).
 
-    Ten handwritten digits are the columns of the mixing; tanh networks with ten latents are trained on 1000
-    noisy mixtures, in ten of the paper's 100 initialisations of each β (``--scale paper`` has all). Published, in words and curves without numbers: reconstruction and
-    conditional-independence loss fall with β, the ELBO falls after its maximum near β = 1, and the true inference error
-    is not monotone but has an optimal β.
+    Ten handwritten digits are the columns of the mixing; tanh networks with ten latents are trained on 1000 noisy
+    mixtures, in ten of the paper's 100 initialisations of each β (``--scale paper`` has all). Published, in words and
+    curves without numbers: reconstruction and conditional-independence loss fall with β, the ELBO falls after its
+    maximum near β = 1, and the true inference error is not monotone but has an optimal β.
 
     Command: ``axiswise run sikka2019.figure_2``. Cost: 120 networks of half a million weights, 10,000 steps each: an
     hour on two cores. ``--scale paper --device cuda`` has 1,200: 6 minutes of one H200 at the measured rate of a step,

@@ -164,8 +164,8 @@ def _write(
     written = explorer(exploration, page)
     still = len(exploration.members) - len(exploration.running)
     typer.echo(
-        f"explorer: {written} ({written.stat().st_size / 1e6:.1f} MB; members that run: {len(exploration.running)}, "
-        f"still: {still})"
+        f"explorer: {written} ({written.stat().st_size / 1e6:.1f} MB): decoders that run in it: "
+        f"{len(exploration.running)}{f'; members shown without: {still}' * bool(still)}"
     )
     for member in exploration.members:
         if member.reason not in ("", NOT_CHOSEN):

@@ -1,7 +1,7 @@
 """The page of a study: title and facts, then findings, pictures and tables by section, then versions and commands."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from urllib.parse import quote
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from axiswise.progress import duration
 from axiswise.records import records_file
-from axiswise.report._folder import Member, Run, Setting, Study, plain, spelt_out
+from axiswise.report._folder import ACTIVE, Member, Run, Setting, Study, plain, spelt_out
 from axiswise.report._sections import (
     MISSING,
     Section,
@@ -22,6 +22,7 @@ from axiswise.report._sections import (
     number,
     phrase,
     setting,
+    single,
     turned,
     varying,
 )
@@ -31,6 +32,8 @@ from axiswise.statistics import mean_interval
 
 SHOWN = 1000  # rows of a table, at most
 COLLAPSED = "†"  # marks a score of members without an active latent
+SINGLE = "‡"  # marks a DtO of members with fewer than two
+CLOSE = 100  # times as far as values are apart: their size, if all their digits are the same
 NAMED = 24  # values of a setting, or members that diverged, that a sentence names
 SUMMARY_NOTE = (
     "Mean over members ± its 95 % interval, which a single member does not have; (k of n) where only k of n members "
@@ -71,7 +74,7 @@ def _facts(study: Study, compared: Sequence[Section]) -> Markup:
         "datasets": ", ".join(sorted({setting(member.settings["dataset"]) for member in members})),
         "steps": _range([member.settings["steps"] for member in members]),
         "device": ", ".join(sorted(frozenset().union(*(run.devices for run in study.runs)))),
-        "time of training": duration(seconds) if seconds else "",
+        "training, added up": duration(seconds) if seconds else "",
         "scale": study.scale,
     }
     pairs = (element("div", element("dt", name), element("dd", text)) for name, text in entries.items() if text)
@@ -148,7 +151,7 @@ def _section(section: Section, pictures: Sequence[Picture]) -> Markup:
         element("h3", "By setting"),
         _paragraph(SUMMARY_NOTE, "note"),
         _summary_table(section),
-        _paragraph(_collapsed_note(section), "note"),
+        _paragraph(_marks_note(section), "note"),
         element(
             "details",
             element("summary", f"All {len(section.members)} members" if len(section.members) > 1 else "The member"),
@@ -174,6 +177,8 @@ def _setup(section: Section) -> str:
         }
         choices = (f"{label(name)} ({', '.join(_first(taken))})" for name, taken in values.items())
         sentences.append(f"They differ in {'; '.join(choices)}.")
+    if {run.split for run in section.runs} == {"test"}:
+        sentences.append("All is measured on points that were held out from training.")
     return " ".join(sentences)
 
 
@@ -199,7 +204,9 @@ def _findings(section: Section) -> Markup:
                 name,
                 f" is highest at {high}, {_mean(parts[high], measure, scale)}, and lowest at {low}, ",
                 f"{_mean(parts[low], measure, scale)}; {_apart(values[high], values[low], scale)}.",
-                " Settings in which a single latent is active do not count."
+                _ties(high, low, values, scale),
+                _counts(parts[high], parts[low]) if measure == "dto" else "",
+                " Members of which a single latent is active do not count."
                 if len(members) < len(section.members)
                 else "",
             )
@@ -209,15 +216,40 @@ def _findings(section: Section) -> Markup:
 
 def _apart(high: np.ndarray, low: np.ndarray, scale: float) -> str:
     """Whether the intervals of two means overlap, to the digits that are shown."""
-    above, below = mean_interval(high), mean_interval(low)
-    if min(above.known, below.known) < 2:
+    if min(mean_interval(part).known for part in (high, low)) < 2:
         return "a single member has no interval to compare"
-    return f"the two intervals {'overlap' if above.low - below.high <= 0.001 * scale else 'do not overlap'}"
+    return f"the two intervals {'overlap' if _overlap(high, low, scale) else 'do not overlap'}"
+
+
+def _overlap(high: np.ndarray, low: np.ndarray, scale: float) -> bool:
+    """Whether the intervals of two means overlap, the first of which is not the smaller one; not where one has none."""
+    return mean_interval(high).low - mean_interval(low).high <= 0.001 * scale
+
+
+def _ties(high: str, low: str, values: Mapping[str, np.ndarray], scale: float) -> str:
+    """The settings besides that of the lowest mean whose intervals overlap with that of the highest."""
+    inner = {name: part for name, part in values.items() if name not in (high, low)}
+    others = [name for name, part in inner.items() if _overlap(values[high], part, scale)]
+    if not others:
+        return ""
+    verb = "Those" if len(others) > 1 else "That"
+    return f" {verb} of {'; '.join(_first(others))} overlap{'s' * (len(others) == 1)} with the highest."
+
+
+def _counts(high: Sequence[Member], low: Sequence[Member]) -> str:
+    """How many latents are active in two settings, if that differs: chance differs, too."""
+    one, other = (float(measured(part, ACTIVE).mean()) for part in (high, low))
+    if not abs(one - other) >= 0.05:  # also where it is not known of some
+        return ""
+    return f" On average {one:.1f} and {other:.1f} latents are active there; by chance, too, fewer have a lower DtO."
 
 
 def _scale(section: Section, measure: str) -> float:
-    """The size of the largest value, which fixes the digits of all."""
-    return float(np.nanmax(np.abs(measured(section.members, measure)), initial=0.0))
+    """What fixes the digits of all values: the size of the largest, or how far apart they are if they begin alike."""
+    values = measured(section.members, measure)
+    values = values[np.isfinite(values)]
+    size, apart = float(np.abs(values).max(initial=0.0)), float(np.ptp(values)) if values.size else 0.0
+    return min(size, CLOSE * apart) if apart else size
 
 
 def _interval(values: np.ndarray, scale: float) -> str:
@@ -235,15 +267,27 @@ def _mean(members: Sequence[Member], measure: str, scale: float) -> str:
     return _interval(measured(members, measure), scale) + _mark(members, measure)
 
 
-def _mark(members: Iterable[Member], measure: str) -> str:
-    return COLLAPSED if any(measure in member.collapsed for member in members) else ""
+def _mark(members: Sequence[Member], measure: str) -> str:
+    if any(measure in member.collapsed for member in members):
+        return COLLAPSED
+    measured_alone = measure == "dto" and any(single([one for one in members if measure in one.values]))
+    return SINGLE if measured_alone else ""
 
 
-def _collapsed_note(section: Section) -> str:
-    count = sum(bool(member.collapsed) for member in section.members)
-    who = f"members that have no active latent ({count} of {len(section.members)})"
-    words = f"{COLLAPSED} with {who}: they have collapsed, and their score means nothing, whatever its value."
-    return words if count else ""
+def _marks_note(section: Section) -> str:
+    collapsed = sum(bool(member.collapsed) for member in section.members)
+    alone = int(single(section.members).sum()) - collapsed if "dto" in section.measures else 0
+    every = len(section.members)
+    words = [
+        f"{COLLAPSED} with members that have no active latent ({collapsed} of {every}): they have collapsed, and their "
+        "score means nothing, whatever its value."
+        if collapsed
+        else "",
+        f"{SINGLE} with members that have a single active latent ({alone} of {every}): a single axis is always aligned."
+        if alone > 0
+        else "",
+    ]
+    return " ".join(filter(None, words))
 
 
 def _figures(pictures: Iterable[Picture]) -> Markup:
@@ -274,7 +318,6 @@ def _member_table(section: Section) -> Markup:
     columns, scales = varying(section.members), {name: _scale(section, name) for name in section.measures}
     rows = [
         [
-            element("code", member.address),
             member.run,
             *(setting(member.settings[name]) for name in columns),
             setting(member.seed),
@@ -283,10 +326,11 @@ def _member_table(section: Section) -> Markup:
                 number(member.values.get(name, math.nan), scale) + _mark([member], name)
                 for name, scale in scales.items()
             ),
+            element("code", member.address),
         ]
         for member in evenly(section.members, SHOWN)
     ]
-    whole = table(["member", "run", *map(label, columns), "seed", "status", *map(label, scales)], rows)
+    whole = table(["run", *map(label, columns), "seed", "status", *map(label, scales), "member"], rows)
     return join(whole, _left_out(len(section.members), "members"))
 
 

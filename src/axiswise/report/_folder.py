@@ -69,6 +69,7 @@ class Run:
         factors: Names of the dataset's factors.
         devices: Where members were measured.
         versions: The versions that measured them, by package.
+        split: The part of the data that they were measured on; empty if it is all of them, or not known.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Run:
     factors: tuple[str, ...]
     devices: frozenset[str]
     versions: dict[str, set[str]]
+    split: str
 
     @property
     def group(self) -> str:
@@ -163,11 +165,14 @@ def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iter
     members: dict[str, Member] = {}
     settings: dict[tuple, dict[str, Setting]] = {}  # members that differ in their seed share theirs
     factors: tuple[str, ...] = ()
+    split = ""
     devices, versions = set(), {}
     for record in records:
         if not members:
             name = name or folder.resolve().name
             factors = tuple(map(str, record.get("factors") or ()))
+            changes = [change for change in record.get("changes") or () if isinstance(change, dict)]
+            split = next((str(change["split"]) for change in changes if "split" in change), "")
         member = members.get(record["member"])
         if member is None:
             chosen = _settings(record)
@@ -200,7 +205,8 @@ def gather(name: str | None, folder: Path, header: dict[str, Any], records: Iter
             f"Expected at least one row in {records_file(folder)}. Got none. Measure the run first: "
             "`aw.evaluate(..., out=folder)`."
         )
-    return Run(name or "", folder, header, tuple(members.values()), factors, frozenset(devices - {""}), versions)
+    found = tuple(members.values())
+    return Run(name or "", folder, header, found, factors, frozenset(devices - {""}), versions, split)
 
 
 def _active(measure: str, detail: Mapping[str, Any]) -> float:

@@ -22,6 +22,7 @@ from axiswise.report._sections import (
     label,
     measured,
     number,
+    single,
     spread,
     sweeps,
     turned,
@@ -35,7 +36,7 @@ KINDS = 8  # lines, or colours, that a reader can distinguish
 LINES = 200  # members whose training is drawn
 TRAVERSAL_CAPTION = (
     " Each row moves one latent while the others stay; rows are ordered by KL. A disentangled latent changes "
-    "one thing along its row; a passive one changes nothing."
+    "one thing along its row; a passive one changes next to nothing."
 )
 POOLED_CAPTION = "Members that differ in other settings are pooled: their spread does not come from the seed alone."
 LOSS_TERMS = ("loss", "reconstruction", "kl")
@@ -66,10 +67,16 @@ def _kinds(section: Section, members: Sequence[Member], sweep: str | None) -> li
         figures.Curve(
             name,
             np.array([finite(member.settings[sweep]) if sweep else math.nan for member in part]),
-            {measure: measured(part, measure) for measure in section.measures},
+            {measure: _drawn(part, measure) for measure in section.measures},
         )
         for name, part in groups
     ]
+
+
+def _drawn(members: Sequence[Member], measure: str) -> np.ndarray:
+    """The values that are drawn of a measure: of DtO only those that say something."""
+    values = measured(members, measure)
+    return np.where(single(members), math.nan, values) if measure == "dto" else values
 
 
 def _curves(section: Section) -> Iterator[Picture]:
@@ -85,6 +92,7 @@ def _curves(section: Section) -> Iterator[Picture]:
             "(cut off where it leaves the members), and each dot is one member. "
             + (POOLED_CAPTION if pooled else "Dots far apart mean that the seed matters as much as the setting.")
             + (f" Members without {label(sweep)} ({absent}) are not drawn." if absent else "")
+            + _undrawn(has, section)
             + _thinned(kinds),
             f"Curves of {', '.join(map(label, section.measures))} against {label(sweep)}",
         )
@@ -99,8 +107,7 @@ def _strips(section: Section) -> Iterator[Picture]:
         "strips",
         figures.strips(kinds, section.measures),
         "Every measure of every member: a dot per member, a bar at the mean, and, where there is more than one member, "
-        "a line across for its 95 % interval. Strips that overlap do not differ by more than their seeds do."
-        + _thinned(kinds),
+        "a line across for its 95 % interval." + _undrawn(section.members, section) + _thinned(kinds),
         f"Strips of dots of {', '.join(map(label, section.measures))}",
     )
 
@@ -120,13 +127,19 @@ def _alignment(section: Section) -> Iterator[Picture]:
         "dto-mig",
         figures.scatter(kinds, "dto", "mig", label(swept) if swept else None),
         "Alignment against disentanglement, a dot per member. If alignment is what disentangles, the dots fall from "
-        "the upper left to the lower right."
+        "the upper left to the lower right, those of one setting, too."
         + _correlations(both, swept)
         + (f" Members with fewer than two active latents ({alone}) are not drawn." if alone else "")
         + _thinned(kinds),
         "Scatter of MIG against DtO",
         place="beside",
     )
+
+
+def _undrawn(members: Sequence[Member], section: Section) -> str:
+    """Says so where the DtO of members is not drawn, since it says nothing."""
+    count = int(single(members).sum()) if "dto" in section.measures else 0
+    return f" DtO of members with a single active latent ({count}) is not drawn: it is always 0." if count else ""
 
 
 def _thinned(kinds: Sequence[figures.Curve]) -> str:
@@ -137,21 +150,31 @@ def _thinned(kinds: Sequence[figures.Curve]) -> str:
 
 
 def _correlations(members: Sequence[Member], swept: str | None) -> str:
-    """The rank correlation of each kind of member: what differs between kinds is not what the picture asks."""
+    """The rank correlation of each kind of member: what differs between kinds is not what the picture asks.
+
+    Both may change with the swept setting, so that it is also taken among members that differ in their seed alone.
+    """
     others = [name for name in distinct(members, first=swept) if name != swept]
     groups = grouped(members, others)
     groups = groups if len(groups) <= KINDS else [("", list(members))]
-    found = [
-        f"{number(value, scale=1.0)} over {len(part)} members" + (f" ({name})" if name else "")
-        for name, part in groups
-        if math.isfinite(value := _correlation(part))
-    ]
+    found = []
+    for name, part in groups:
+        alike = [same for _, same in grouped(part, distinct(part))]
+        pooled, own = _correlation([part]), _correlation(alike)
+        if math.isfinite(pooled):
+            told = len(alike) > 1 and math.isfinite(own)
+            within = f", {number(own, scale=1.0)} among those of one setting" if told else ""
+            found.append(f"{number(pooled, scale=1.0)} over {len(part)} members{within}{f' ({name})' if name else ''}")
     return f" Rank correlation {'; '.join(found)}." if found else ""
 
 
-def _correlation(members: Sequence[Member]) -> float:
-    ranks = [_ranks(measured(members, measure)) for measure in ("dto", "mig")]
-    known = len(members) >= 4 and all(np.ptp(rank) > 0 for rank in ranks)
+def _correlation(groups: Sequence[Sequence[Member]]) -> float:
+    """Correlation of the ranks of DtO and MIG within groups, each about the mean of its group."""
+    ranks = [
+        np.concatenate([rank - rank.mean() for group in groups for rank in [_ranks(measured(group, measure))]])
+        for measure in ("dto", "mig")
+    ]
+    known = len(ranks[0]) >= 4 and all(np.ptp(rank) > 0 for rank in ranks)
     return float(np.corrcoef(ranks)[0, 1]) if known else math.nan
 
 
@@ -172,10 +195,10 @@ def _latent_planes(section: Section) -> Iterator[Picture]:
     yield Picture(
         "planes",
         figures.latent_planes(rows, _factor_names(section)),
-        "The latent plane of each member, a panel per seed: the posterior means of the data, coloured by the two "
-        "factors as in the key on the left. An upright square gives each factor a latent of its own; a rotated square "
-        "mixes them. Where every seed rotates it differently, nothing in the objective prefers the axes. All panels "
-        "have the same scale."
+        "The latent plane of each member, a panel per seed, in their order: the posterior means of the data, coloured "
+        "by the two factors as in the key on the left. An upright square gives each factor a latent of its own; a "
+        "rotated square mixes them. Where every seed rotates it differently, the objective prefers no axes, or too "
+        "weakly for this length of training. All panels have the same scale."
         + (f" Shown are {len(rows)} of {len(groups)} settings, evenly spaced." if len(rows) < len(groups) else ""),
         "Scatter plots of posterior means in the latent plane, one panel per member",
     )
@@ -221,8 +244,8 @@ def _reconstructions(section: Section) -> Iterator[Picture]:
             [stored[member.run][member.address] for member, _ in shown],
             [_title(section, *pick) for pick in shown],
         ),
-        "Images above, their reconstructions below. What a reconstruction lacks, the latents do not encode."
-        + _choice(shown, has),
+        "Images above, their reconstructions below. What a reconstruction lacks, the latents do not encode, or the "
+        "decoder does not draw." + _choice(shown, has),
         f"Images and reconstructions of {len(shown)} members",
     )
 
@@ -269,8 +292,10 @@ def _training(section: Section) -> Iterator[Picture]:
             "training",
             figures.training(lines, terms, label(swept) if swept else None),
             "The terms of the objective while training, a thin line per member. The axes are those of the values after "
-            "the first twentieth; the beginning may lie beyond them. Lines that still fall at the right edge were "
-            "stopped early; a line that breaks off diverged."
+            "the first twentieth; the beginning may lie beyond them. Where there are many entries, each line is a "
+            "running mean over a twenty-fifth of them, since a single batch is noisy. Thick lines are means over "
+            "members. Lines that all still fall at the right edge had "
+            "not settled; a line that breaks off diverged."
             + (f" Shown are {len(drawn)} of {len(has):,} members, evenly spaced." if len(drawn) < len(has) else ""),
             f"Training curves of {', '.join(map(label, terms))}",
         )
@@ -283,18 +308,18 @@ def _training(section: Section) -> Iterator[Picture]:
         traversed = {run.name: read_arrays(run.folder, "traversals") for run in section.runs}
         histories = [
             (
-                describe(section, member),
+                _title(section, member, standing),
                 stored[member.run][f"{member.address}/step"],
                 stored[member.run][f"{member.address}/kl_per_latent"],
                 _active(member, stored[member.run], traversed[member.run]),
             )
-            for member, _ in shown
+            for member, standing in shown
         ]
         yield Picture(
             "latents",
             figures.latent_courses(histories),
-            "The KL of each latent while training, on axes as above. Latents that are passive at the end are grey."
-            + _choice(shown, by_latent),
+            "The KL of each latent while training, one line a latent, coloured in the order of the KL at the end; all "
+            "panels have one axis. Latents that are passive at the end are grey." + _choice(shown, by_latent),
             f"KL of each latent over training for {len(shown)} members",
         )
 
@@ -343,7 +368,7 @@ def _choice(shown: Sequence[tuple[Member, str]], has: Sequence[Member]) -> str:
     if len(shown) == len(has):
         return ""
     ranked = any(standing for _, standing in shown)
-    chosen = "evenly spaced by MIG, from the highest to the lowest" if ranked else "evenly spaced"
+    chosen = "evenly spaced by the rank of their MIG, from the highest to the lowest" if ranked else "evenly spaced"
     return f" Shown are {len(shown)} of {len(has)} members, {chosen}."
 
 

@@ -52,7 +52,10 @@ def _section(name: str, runs: tuple[Run, ...]) -> Section:
     complete = {key: {name: own.get(name) for name in settings} for key, own in chosen.items()}
     members = [replace(member, settings=complete[id(member.settings)]) for member in members]
     order = {run.name: place for place, run in enumerate(runs)}
-    members.sort(key=lambda member: (order[member.run], finite(member.seed), member.address))
+    ranks = {id(own): [_order(own[name]) for name in settings] for own in complete.values()}
+    members.sort(
+        key=lambda member: (order[member.run], ranks[id(member.settings)], finite(member.seed), member.address)
+    )
     measures = {measure for member in members for measure in (*member.values, *member.reasons)}
     return Section(name, runs, tuple(members), tuple(sorted(measures, key=_rank)))
 
@@ -68,9 +71,15 @@ def measured(members: Iterable[Member], measure: str) -> np.ndarray:
     return np.array([member.values.get(measure, math.nan) for member in members], float)
 
 
+def single(members: Iterable[Member]) -> np.ndarray:
+    """Which members have fewer than two active latents, as far as is known: a single axis is always aligned."""
+    return np.array([member.values.get(ACTIVE, math.inf) < 2 for member in members], bool)
+
+
 def turned(members: Iterable[Member]) -> list[Member]:
-    """The members whose DtO says something, as far as is known: a single axis is always aligned, and has 0."""
-    return [member for member in members if not member.values.get(ACTIVE, math.inf) < 2]
+    """The members whose DtO says something: those with two active latents or more."""
+    members = list(members)
+    return [member for member, alone in zip(members, single(members).tolist(), strict=True) if not alone]
 
 
 def varying(members: Sequence[Member]) -> list[str]:

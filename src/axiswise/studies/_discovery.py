@@ -59,7 +59,7 @@ def find_study(reference: str) -> Study:
     Example:
         >>> find_study("quikstart")
         Traceback (most recent call last):
-        axiswise.errors.AxiswiseError: Expected the name of a study (quickstart, ...). Got 'quikstart'. Did you mean 'quickstart'? A ...
+        axiswise.errors.AxiswiseError: Expected ... Got 'quikstart'. Did you mean 'quickstart'? ...
     """
     if ":" in reference:
         return _checked(load_object(reference), reference)

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from numpy.lib.stride_tricks import sliding_window_view
 
 from axiswise._arguments import Between, checked
 from axiswise.errors import AxiswiseError
@@ -29,6 +30,7 @@ DECADE = 10.0
 CHARACTERS = 21  # of tick labels that fit below the values of one of four panels
 TITLE = 34  # characters of a small title that fit above one of four panels
 BEGINNING = 0.05  # share of training that does not decide the axis of its curves
+ENTRIES = 25  # of a history, one after another, that are drawn as they are; of more, means of a share as large
 DOTS = 2000  # of one kind in a panel: more cover each other
 
 
@@ -78,6 +80,8 @@ def curves(kinds: Kinds, measures: Names, x_label: str) -> Figure:
     figure, panels = _panels(len(measures))
     every = np.concatenate([kind.x for kind in kinds])
     for axes, measure in zip(panels, measures, strict=True):
+        if axes is not panels[0]:
+            axes.sharex(panels[0])  # also where a measure has no value at some of x
         for kind, colour in zip(kinds, _cycle(kinds), strict=True):
             _curve(axes, kind.x, kind.y[measure], colour, band=0.14 / len(kinds))
         _value_axis(axes, np.concatenate([kind.y[measure] for kind in kinds]), term=measure in TRAILING)
@@ -176,6 +180,8 @@ def scatter(kinds: Kinds, x: str, y: str, colour_label: str | None) -> Figure:
 def training(lines: Annotated[Sequence[Line], Between(1)], terms: Names, colour_label: str | None) -> Figure:
     """Draws every term of the objective against the step, a thin line per member, coloured by the swept value.
 
+    Where several members have a value in common, a thick line is their mean.
+
     Example:
         >>> training([Line(np.array([0, 100]), {"loss": np.array([9.0, 3.0])}, 4.0)], ["loss"], "β")[1:4]
         b'PNG'
@@ -184,15 +190,22 @@ def training(lines: Annotated[Sequence[Line], Between(1)], terms: Names, colour_
     swept = np.array([line.colour for line in lines])
     norm = _norm(swept) if colour_label else None
     for axes, term in zip(panels, terms, strict=True):
-        for line in lines:
-            colour = SEQUENCE(float(norm(line.colour))) if norm and math.isfinite(line.colour) else ACCENT
-            if term in line.terms:
-                axes.plot(line.step, line.terms[term], color=colour, linewidth=0.8, alpha=0.65)
-        _value_axis(
-            axes,
-            np.concatenate([_settled(line.step, line.terms[term]) for line in lines if term in line.terms]),
-            term=True,
-        )
+        has = [line for line in lines if term in line.terms]
+        kinds: dict[float | None, list[Line]] = {}
+        for line in has:
+            kinds.setdefault(line.colour if math.isfinite(line.colour) else None, []).append(line)
+        drawn = []
+        for value, kind in kinds.items():
+            colour = ACCENT if norm is None or value is None else SEQUENCE(float(norm(value)))
+            own = [_smooth(line.step, line.terms[term]) for line in kind]
+            whole = [values for step, values in own if np.array_equal(step, own[0][0]) and np.isfinite(values).all()]
+            many = len(whole) > 1
+            for step, values in own:
+                axes.plot(step, values, color=colour, linewidth=0.8, alpha=0.25 if many else 0.65)
+            if many:
+                axes.plot(own[0][0], np.mean(whole, 0), color=colour, linewidth=1.8, zorder=3)
+            drawn += own
+        _value_axis(axes, np.concatenate([_settled(*line) for line in drawn]), term=True)
         _step_axis(axes)
         axes.set_title(label(term), loc="left")
     if norm and colour_label:
@@ -200,9 +213,24 @@ def training(lines: Annotated[Sequence[Line], Between(1)], terms: Names, colour_
     return figure
 
 
+def _smooth(step: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A running mean of many entries, and the steps in the middle of each; of few, the entries themselves.
+
+    Example:
+        >>> _smooth(np.arange(50), np.arange(50.0))[1][:3].tolist()
+        [0.5, 1.5, 2.5]
+    """
+    width = len(values) // ENTRIES
+    if width < 2:
+        return step, values
+    with np.errstate(over="ignore", invalid="ignore"):  # of a member that diverges
+        means = [sliding_window_view(each, width).mean(-1) for each in (step, values)]
+    return means[0], means[1]
+
+
 def _settled(step: np.ndarray, values: np.ndarray) -> np.ndarray:
     """What was recorded after the first twentieth of training, whose fall would leave no room for the rest."""
-    late = values[step >= step[-1] * BEGINNING]
+    late = values[step - step[0] >= (step[-1] + step[0]) * BEGINNING]  # of running means those that begin later
     return late if np.isfinite(late).any() else values
 
 

@@ -40,7 +40,7 @@ def latent_planes(
 ) -> Figure:
     """Draws the latent plane of every member: a row per setting, a panel per seed, coloured by the two factors.
 
-    The key on the left is the data itself: the square of the two factors in the colours of every panel.
+    The key on the left is the square of the two factors in the colours of every panel.
 
     Arguments:
         rows: For each setting its name and its members' planes.
@@ -62,7 +62,7 @@ def latent_planes(
     key.set(xlim=(-0.06, 1.06), ylim=(-0.06, 1.06), xticks=[], yticks=[], aspect="equal")
     key.set_xlabel(names[0], fontsize=7, color=MUTED, labelpad=2)
     key.set_ylabel(names[1], fontsize=7, color=MUTED, labelpad=2)
-    key.set_title("the data", fontsize=8, color=INK, pad=3)
+    key.set_title("key", fontsize=8, color=INK, pad=3)
     for spine in key.spines.values():
         spine.set_visible(False)
     for position, (name, planes) in enumerate(rows):

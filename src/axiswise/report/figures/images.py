@@ -82,7 +82,7 @@ def traversals(
         nats = f"  {number(float(kl[latent]), float(kl.max()))} nats" if np.isfinite(kl[latent]) else ""
         words = f"z{latent}{nats}" + ("" if active[latent] else "\npassive")
         at = (-0.012, 1 - (place + 0.5) / len(order))
-        colour = INK if active[latent] else "#b0b8c1"
+        colour = INK if active[latent] else MUTED
         axes.annotate(words, at, xycoords="axes fraction", ha="right", va="center", fontsize=7, color=colour)
     return figure
 

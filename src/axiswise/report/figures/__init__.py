@@ -1,6 +1,6 @@
 """Numbers and arrays in, PNG bytes out: every picture of a report."""
 
-from axiswise.report.figures._style import ACCENT, DPI, INK, KEY, MUTED, SEQUENCE, WIDTH, picture, tight
+from axiswise.report.figures._style import ACCENT, DPI, INK, KEY, MUTED, SEQUENCE, WIDTH, Png, picture, tight
 from axiswise.report.figures.charts import PALETTE, Curve, Line, curves, latent_courses, scatter, strips, training
 from axiswise.report.figures.clouds import Plane, factor_colours, latent_planes, scatter_factors
 from axiswise.report.figures.heat_map import HeatMap, heat_maps
@@ -20,6 +20,7 @@ __all__ = [
     "HeatMap",
     "Line",
     "Plane",
+    "Png",
     "Theory",
     "contact",
     "curves",

@@ -61,20 +61,36 @@ STYLE = {
 P = ParamSpec("P")
 
 
+class Png(bytes):
+    """A picture: the bytes of a PNG file, which a notebook shows as what they are.
+
+    Example:
+        >>> Png(bytes(16) + bytes([0, 0, 0, 200, 0, 0, 0, 100]))
+        Png(200 × 100 pixels, 24 bytes: write_bytes of a path stores it)
+    """
+
+    def __repr__(self) -> str:
+        width, height = (int.from_bytes(self[start : start + 4], "big") for start in (16, 20))  # where a PNG has them
+        return f"Png({width} × {height} pixels, {len(self):,} bytes: write_bytes of a path stores it)"
+
+    def _repr_png_(self) -> bytes:
+        return bytes(self)
+
+
 @checked
-def picture(build: Callable[P, Figure]) -> Callable[P, bytes]:
+def picture(build: Callable[P, Figure]) -> Callable[P, Png]:
     """Makes a function that builds a figure into one that returns it as PNG bytes.
 
     Example:
         >>> @picture
         ... def empty():
         ...     return Figure(figsize=(1, 1))
-        >>> empty()[1:4]
-        b'PNG'
+        >>> empty()
+        Png(200 × 200 pixels, ...
     """
 
     @functools.wraps(build)
-    def draw(*args: P.args, **kwargs: P.kwargs) -> bytes:
+    def draw(*args: P.args, **kwargs: P.kwargs) -> Png:
         try:
             with matplotlib.style.context(["default", STYLE]):
                 stream = io.BytesIO()
@@ -84,7 +100,7 @@ def picture(build: Callable[P, Figure]) -> Callable[P, bytes]:
         except (ArithmeticError, ValueError) as error:  # of matplotlib, whose axes end well before numbers do
             names = ", ".join(f"`{name}`" for name in inspect.signature(build).parameters)
             raise AxiswiseError(f"{names} of {build.__name__} must be what axes can show. Got {error}.") from error
-        return stream.getvalue()
+        return Png(stream.getvalue())
 
     return draw
 

@@ -168,3 +168,11 @@ def test_distinct_branches():
     values = np.array([[1.0, 1.0 + 1e-9, 2.0], [5.0, 5.0, 5.0]])
     assert distinct(values).tolist() == [[1.0, 2.0], [5.0, 5.0]]
     assert distinct(np.zeros((4, 0))).shape == (4, 0)
+
+
+def test_few_values_are_all_listed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["theory", "--betas", "0.5,1.1,3", "--json", "t.json"])
+    assert result.exit_code == 0, result.output
+    listed = {row["beta"]: row["what"] for row in json.loads((tmp_path / "t.json").read_text())["rows"]}
+    assert {0.5: "smallest β", 1.0: "ELBO peaks", 1.1: "", 3.0: "largest β"}.items() <= listed.items()

@@ -23,6 +23,7 @@ DIMENSION, LATENTS = 128, 2  # of Figure 1
 WIDE = 110  # characters of the printed table, whatever the terminal's width
 COPIES = 8  # of a covariance and of decoders, while they are decomposed
 ROWS_OFF = 6  # rows of the printed table for latents that are switched off
+ROWS = 20  # values of β that are all printed
 
 
 def theory(
@@ -64,7 +65,7 @@ def theory(
     seconds = time.perf_counter() - began
     rows = _rows(model, values, found, off)
     _print(rows)
-    typer.echo(f"{len(values)} values of β in {seconds:.2f} s")
+    typer.echo(f"{len(values)} values of β in {seconds:.2f} s; listed are those where something changes")
     # Peaks and corners are drawn where they are, not at the nearest point of the grid.
     every = torch.cat([values, torch.tensor([row["beta"] for row in rows], dtype=torch.float64)]).unique()
     vae, found = _solved(model, every)
@@ -196,14 +197,16 @@ TERMS = ("reconstruction", "kl", "elbo", "objective", "log_likelihood", "mie", "
 
 
 def _rows(model: "LinearGaussian", betas: "Tensor", found: "LinearTerms", off: "Tensor") -> list[dict]:
-    """The few values of β that matter, each solved for itself."""
+    """The few values of β that matter, and all that were asked for if these are few, each solved for itself."""
     import torch
 
-    events = {float(betas[0]): "smallest β", float(betas[-1]): "largest β"}
+    events = dict.fromkeys(betas.tolist() if len(betas) <= ROWS else (), "")
+    events |= {float(betas[0]): "smallest β", float(betas[-1]): "largest β"}
     inside = [(place, float(value)) for place, value in enumerate(off) if betas[0] <= value <= betas[-1]]
     events |= {value: f"latent {place + 1} off" for place, value in inside[:ROWS_OFF]}
     if bool(found.tie.isfinite().all()):
-        events.setdefault(_least(model, betas, found), "least TIE")
+        least = _least(model, betas, found)
+        events[least] = events.get(least) or "least TIE"
     if betas[0] <= 1 <= betas[-1]:
         events[1.0] = "ELBO peaks"
     chosen = torch.tensor(sorted(events), dtype=torch.float64)

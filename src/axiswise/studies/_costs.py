@@ -6,7 +6,7 @@ A package with studies may contain a ``costs.toml`` with their costs; ``benchmar
 import math
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
@@ -94,13 +94,12 @@ def cost_entry(document: Mapping[str, Any], column: Column, table: str, name: st
 
 
 @checked
-def sum_costs(parts: Iterable[Cost]) -> Cost:
+def sum_costs(parts: Sequence[Cost]) -> Cost:
     """The sum of what is known, with the reasons for what is not.
 
     Example:
         >>> str(sum_costs([Cost(60.0), Cost(30.0), Cost(None, ("mine not measured",))]))
         '≥ 90 s'
     """
-    parts = list(parts)
     known = [part.seconds for part in parts if part.seconds is not None]
     return Cost(math.fsum(known) if known else None, tuple(reason for part in parts for reason in part.unknown))

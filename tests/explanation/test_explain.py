@@ -23,6 +23,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.explanation._quantities import random_rotations
 from axiswise.models import rotate_latents
 from axiswise.numerics import normal, permutation
+from axiswise.report import page
 
 SCALE, BETA = 0.2, 1.0
 SQUARE = data.synth_linear(ratio=3.0, samples=600, seed=1)
@@ -328,6 +329,94 @@ def test_a_decoder_that_hides_its_derivatives_is_differenced():
     allowed = explain(encode, torch.no_grad()(decode), x, likelihood=Gaussian())
     assert allowed["orthogonality"] == open_["orthogonality"]
     assert not any("central differences" in limit for limit in open_.limits)
+
+
+SLOPES = ("orthogonality", "columns", "law", "effects")  # the findings that rest on the decoder's slope
+
+
+@pytest.mark.parametrize(
+    ("unsteady", "why", "remedy"),
+    [
+        (lambda y: nn.functional.dropout(y, 0.2), "returns something else each time it is called", "model.eval()"),
+        (
+            nn.BatchNorm1d(4, track_running_stats=False, affine=False, dtype=torch.double),
+            "depends on the others in its batch",
+            "keep running statistics",
+        ),
+        (lambda y: y + 1e-3 * torch.from_numpy(np.random.default_rng().normal(size=(1, 4))), "each time it is", "E[x"),
+    ],
+    ids=["dropout", "batch norm", "noise of NumPy"],
+)
+def test_a_decoder_that_is_no_function_of_z_alone_has_no_slope(unsteady, why, remedy, tmp_path):
+    """Differences would divide its noise by their step, and derivatives of a batch add up to nothing."""
+    encode, decode, x = linear([3.0, 1.0])
+    found = explain(encode, lambda z: unsteady(decode(z)), x, likelihood=Gaussian())
+    for name in SLOPES:
+        assert found[name].value is None
+        assert found[name].sentence.startswith("Undefined: ")
+        assert why in found[name].sentence
+    assert why in found.conclusion
+    assert "one by one" not in found.conclusion
+    assert any(why in limit and remedy in limit for limit in found.limits)
+    assert not any("central differences" in limit for limit in found.limits)
+    assert found["active"] == explain(encode, decode, x, likelihood=Gaussian())["active"]  # the encoder's own
+    assert found.about["points with Jacobians"] == 0
+    assert why in page(found, tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("points", [2, 3, FEW])
+def test_an_encoder_that_needs_a_batch_is_not_given_one_row_alone(points):
+    """Batch norm without running statistics refuses one row; a batch that is squeezed loses its axis there."""
+    encode, decode, x = linear([3.0, 1.0])
+    norm = nn.BatchNorm1d(4, track_running_stats=False, dtype=torch.double)
+    found = explain(lambda x: encode(norm(x)), decode, x[:points], likelihood=Gaussian())
+    assert any("depends on the others in its batch" in limit for limit in found.limits)
+    squeezed = explain(lambda x: tuple(part.squeeze() for part in encode(x)), decode, x[:points], likelihood=Gaussian())
+    assert squeezed.findings == explain(encode, decode, x[:points], likelihood=Gaussian()).findings
+    assert not any("depends on the others" in limit for limit in squeezed.limits)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_rounding_is_no_preference_for_axes(turned):
+    """A decoder of equal singular values is the same after every rotation, up to the last digit of float32."""
+    generator = torch.Generator().manual_seed(0)
+    rotation = torch.linalg.qr(torch.randn(4, 4, generator=generator)).Q if turned else torch.eye(4)
+    matrix, x = 2.0 * torch.eye(8, 4) @ rotation, torch.randn(FEW, 8, generator=generator)
+
+    def encode(x):
+        return x @ matrix / 5.0, torch.full((len(x), 4), math.log(0.2))
+
+    found = explain(encode, lambda z: z @ matrix.T, x, likelihood=Gaussian())
+    assert "The decoder is not shown to prefer their axes to rotated ones." in found.conclusion
+    assert found["orthogonality"].value is None
+    assert "equal singular values, which determine no directions" in found["orthogonality"].sentence
+    assert "are not shown to be closer to orthogonal" in found["columns"].sentence
+    assert "200 lie within that interval" in found["columns"].sentence
+    # Where only some are equal, the others are as they were.
+    partly = matrix @ rotation.T @ torch.diag(torch.tensor([1.0, 1.0, 0.5, 0.25]))
+    found = explain(encode, lambda z: z @ partly.T, x, likelihood=Gaussian())
+    assert "prefers their axes to rotated ones as far as equal singular values determine them" in found.conclusion
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_models_of_half_precision_are_explained(dtype):
+    """The numbers are those of the same model in single precision, to the precision that there is."""
+    encode, decode, x = linear([3.0, 1.0], turn=0.3)
+    rough = explain(
+        lambda x: tuple(part.to(dtype) for part in encode(x.double())),
+        lambda z: decode(z.double()).to(dtype),
+        x.to(dtype),
+        likelihood=Gaussian(),
+    )
+    exact = explain(encode, decode, x, likelihood=Gaussian())
+    for name in SLOPES:
+        assert rough[name].value.estimate == pytest.approx(exact[name].value.estimate, abs=0.02)
+
+
+def test_observations_that_carry_a_gradient_are_explained():
+    encode, decode, x = linear([3.0, 1.0])
+    graph = explain(encode, decode, x.clone().requires_grad_(), likelihood=Gaussian())
+    assert graph.findings == explain(encode, decode, x, likelihood=Gaussian()).findings
 
 
 class Whole(nn.Module):

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from axiswise.distributions import Bernoulli, Gaussian
-from axiswise.explanation._observation import KL_ABOVE, NAMED, STEP, Guess, Observed
+from axiswise.explanation._observation import KL_ABOVE, NAMED, STEP, Guess, Observed, Unsteady
 from axiswise.explanation._quantities import (
     Activity,
     Aggregate,
@@ -38,10 +38,35 @@ ALLEN = "Allen, Unpicking data at the seams: VAEs, disentanglement and independe
 MATHIEU = "Mathieu, Rainforth, Siddharth and Teh, Disentangling disentanglement in VAEs, ICML 2019, {}"
 CHEN = "Chen, Li, Grosse and Duvenaud, Isolating sources of disentanglement in VAEs, NeurIPS 2018, {}"
 
-RANDOM_MODEL = (
-    "The model draws random numbers of its own even in evaluation mode: its numbers hold for one draw. "
-    "Return means and log-variances from the encoder, and E[x | z] from the decoder."
-)
+UNSTEADY_ENCODER: dict[Unsteady, str] = {
+    "draws": (
+        "The encoder draws random numbers of its own even in evaluation mode: all numbers hold for one draw. Let it "
+        "return means and log-variances."
+    ),
+    "depends on its batch": (
+        "The encoding of an observation depends on the others in its batch, as with batch norm that keeps no running "
+        "statistics: all numbers hold for this batch alone."
+    ),
+}
+"""What it means where encodings are not functions of single observations."""
+NO_SLOPES: dict[str, str] = {
+    "draws": (
+        "the decoder returns something else each time it is called with the same z, as with dropout that is called as "
+        "a function"
+    ),
+    "depends on its batch": (
+        "what the decoder returns for one z depends on the others in its batch, as with batch norm that keeps no "
+        "running statistics"
+    ),
+}
+"""Why nothing that rests on the decoder's slope can be said, by the reason."""
+STEADY: dict[Unsteady, str] = {
+    "draws": (
+        "Let it return E[x | z], not a sample: call model.eval(), and pass training=self.training to functional.dropout"
+    ),
+    "depends on its batch": "Let its norm keep running statistics, and call model.eval()",
+}
+"""What to do about it."""
 
 GUESSED: dict[Guess, str] = {
     "Bernoulli": (
@@ -127,14 +152,20 @@ def write_conclusion(observed: Observed, quantities: Quantities) -> str:
         quantities: Its numbers.
     """
     count, latents = len(observed.active), observed.latents
-    directions, scored = quantities.orthogonality, quantities.scores
+    scored = quantities.scores
     if count == 0:
         return "No latent is active: the model has collapsed, and its latents say nothing of observations."
     which = f"{count} of {latents} latents {'is' if count == 1 else 'are'} active."
-    if isinstance(directions, Undefined):
+    if count == 1:
         return f"{which} With no second one, there are no axes to choose between: see what it does."
-    aligned, known = directions.rank.beats_chance, None
+    # Where equal singular values leave DtO undefined, angles between columns decide.
+    preferred = quantities.columns if isinstance(quantities.orthogonality, Undefined) else quantities.orthogonality
+    if isinstance(preferred, Undefined):
+        return f"{which} Whether the decoder prefers their axes is open: {NO_SLOPES[preferred.reason]}."
+    aligned, known = preferred.rank.beats_chance, None
     decoder = f"The decoder {'prefers' if aligned else 'is not shown to prefer'} their axes to rotated ones"
+    if aligned and preferred is quantities.columns:
+        decoder += " as far as equal singular values determine them"
     if isinstance(scored, FactorScores) and scored.rank is not None:
         known = scored.rank.beats_chance
         mig = f"MIG {scored.interval.estimate:.2f}, rotated {scored.baselines[0].value:.2f}"
@@ -147,11 +178,8 @@ def write_conclusion(observed: Observed, quantities: Quantities) -> str:
 def observation_limits(observed: Observed) -> list[str]:
     """What the model's outputs leave open, before any quantity."""
     limits = []
-    if observed.batch_dependent:
-        limits.append(
-            "The encoding of an observation depends on the others in its batch, as with batch norm that keeps no "
-            "running statistics: all numbers hold for this batch alone."
-        )
+    if observed.unsteady is not None:
+        limits.append(UNSTEADY_ENCODER[observed.unsteady])
     if observed.kl is None:
         limits.append(
             "The encoder gives codes without noise. Nothing that rests on posterior variances can be said: which "
@@ -172,15 +200,21 @@ def observation_limits(observed: Observed) -> list[str]:
             f"The likelihood is a guess: {GUESSED[observed.guess]} Pass likelihood=Bernoulli() or "
             "likelihood=Gaussian(scale), whichever the model was trained with."
         )
-    if observed.not_differentiable is not None:
+    if isinstance(observed.slopes, str):
+        limits.append(
+            f"Nothing that rests on the decoder's slope can be said: {NO_SLOPES[observed.slopes]}. "
+            f"{STEADY[observed.slopes]}."
+        )
+    elif observed.slopes.not_differentiable is not None:
+        message = observed.slopes.not_differentiable
         reason = (
-            f"PyTorch cannot differentiate the decoder ({observed.not_differentiable})"
-            if observed.not_differentiable
+            f"PyTorch cannot differentiate the decoder ({message})"
+            if message
             else "the decoder hides its derivatives (it detaches, or leaves PyTorch)"
         )
         limits.append(
-            f"Derivatives were taken as central differences of step {STEP:g}, good to about three digits, because "
-            f"{reason}."
+            f"Derivatives were taken as central differences of step {STEP:g}, good to about "
+            f"{_percent(observed.slopes.rounding, 1)}, because {reason}."
         )
     return limits
 
@@ -244,9 +278,8 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
         reference=ROLINEK.format("equation 29 (DtO) and proposition 1"),
     )
     if isinstance(found, Undefined):
-        reason = _no_second_direction(observed)
-        limit = f"The distance to orthogonality is undefined. {reason}"
-        return Written(finding(f"Undefined. {reason}", value=None), (limit,))
+        sentence, limits = _undefined_orthogonality(observed, found)
+        return Written(finding(sentence, value=None), limits)
     limits = ()
     if found.gap < GAP:
         limits = (
@@ -265,9 +298,32 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
     return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
 
 
+def _undefined_orthogonality(observed: Observed, found: Undefined) -> tuple[str, tuple[str, ...]]:
+    """The sentence where there is no distance to orthogonality, and its limits."""
+    match found.reason:
+        case "draws" | "depends on its batch":
+            return _no_slopes(found), ()
+        case "equal singular values":
+            limit = (
+                "Neighbouring singular values of the decoder are equal to rounding at the median point. The directions "
+                "in between are whatever rounding makes them, and DtO is undefined."
+            )
+            return "Undefined: the decoder has equal singular values, which determine no directions.", (limit,)
+        case _:
+            reason = _no_second_direction(observed)
+            return f"Undefined. {reason}", (f"The distance to orthogonality is undefined. {reason}",)
+
+
 def _columns(found: Columns | Undefined) -> Written:
+    finding = partial(
+        Finding,
+        "columns",
+        "Are the effects of different latents orthogonal?",
+        unit="share of JᵀJ off its diagonal",
+        reference=ALLEN.format("equation 8; ") + ROLINEK.format("theorem 2"),
+    )
     if isinstance(found, Undefined):
-        return Written(None)
+        return Written(finding(_no_slopes(found), value=None) if found.reason in NO_SLOPES else None)
     value, rotated = found.interval, found.baselines[0]
     closer = f"{_slightly(found.rank, value.high, rotated)}closer"
     sentence = (
@@ -277,17 +333,7 @@ def _columns(found: Columns | Undefined) -> Written:
         f"{_rotations(found.rank, 'below')} The effects of the two most similar latents are {found.closest:.0f}° apart "
         "on average. Equal singular values do not affect this."
     )
-    return Written(
-        Finding(
-            "columns",
-            "Are the effects of different latents orthogonal?",
-            sentence,
-            found.interval,
-            "share of JᵀJ off its diagonal",
-            ALLEN.format("equation 8; ") + ROLINEK.format("theorem 2"),
-            found.baselines,
-        )
-    )
+    return Written(finding(sentence, value=found.interval, baselines=found.baselines))
 
 
 def _law(observed: Observed, found: Law | Undefined, beta: float | int | None) -> Written:
@@ -356,6 +402,8 @@ def _deviations(logarithms: Sequence[float]) -> list[str]:
 def _undefined_law(found: Undefined) -> tuple[str, tuple[str, ...]]:
     """The sentence where there is no law, and its limits."""
     match found.reason:
+        case "draws" | "depends on its batch":
+            return _no_slopes(found), ()
         case "no noise":
             return "Undefined: codes without noise have no variances.", ()
         case "no active latent":
@@ -425,6 +473,8 @@ def _local_directions(observed: Observed, found: LocalDirections | Undefined) ->
 def _undefined_local_directions(observed: Observed, found: Undefined) -> tuple[str, tuple[str, ...]]:
     """The sentence where there are no angles to local directions, and its limits."""
     match found.reason:
+        case "draws" | "depends on its batch":
+            return _no_slopes(found), ()
         case "no second direction":
             return f"Undefined. {_no_second_direction(observed)}", ()
         case "too few points":
@@ -487,7 +537,18 @@ def _overlap(found: Overlap | Undefined) -> Written:
     return Written(Finding("overlap", question, sentence, found.interval, unit, reference), (limit,) if apart else ())
 
 
-def _effects(observed: Observed, found: Effects) -> Written:
+def _effects(observed: Observed, found: Effects | Undefined) -> Written:
+    # A vector has no pixels.
+    part = "pixel" if observed.x.ndim > 2 else "value"
+    finding = partial(
+        Finding,
+        "effects",
+        "What does each latent do to an observation?",
+        reference=ROLINEK.format("equation 17 (the decoder, linearised)"),
+    )
+    if isinstance(found, Undefined):
+        unit = f"change of a {part} by one standard deviation of a latent"
+        return Written(finding(_no_slopes(found), value=None, unit=unit))
     first, changes = found.order[0], found.per_latent
     total = float((changes**2).sum())
     name, ahead = observed.name(first), found.lead is None or found.lead.low > 0.0
@@ -495,19 +556,11 @@ def _effects(observed: Observed, found: Effects) -> Written:
     share = f" {name} does {_percent(changes[first] ** 2 / total)} of what all latents do." if total > 0.0 else ""
     headline = f"{name} changes observations most" if ahead else "No latent is shown to change observations most"
     sentence = (
-        f"{headline}: one standard deviation of {name} moves a pixel by {found.interval.estimate:.3f} (root mean "
+        f"{headline}: one standard deviation of {name} moves a {part} by {found.interval.estimate:.3f} (root mean "
         f"square){others}.{share}"
     )
-    return Written(
-        Finding(
-            "effects",
-            "What does each latent do to an observation?",
-            sentence,
-            found.interval,
-            f"change of a pixel by one standard deviation of {observed.name(first)}",
-            ROLINEK.format("equation 17 (the decoder, linearised)"),
-        )
-    )
+    unit = f"change of a {part} by one standard deviation of {name}"
+    return Written(finding(sentence, value=found.interval, unit=unit))
 
 
 def _scores(observed: Observed, found: FactorScores | Undefined | None, names: Sequence[str]) -> Written:
@@ -542,6 +595,10 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
         )
     sentence = f"{headline} SAP is {found.sap:.3f}. Among these points, {'; '.join(best[:NAMED])}."
     return Written(finding(sentence, value=found.interval, baselines=found.baselines))
+
+
+def _no_slopes(found: Undefined) -> str:
+    return f"Undefined: {NO_SLOPES[found.reason]}."
 
 
 def _no_second_direction(observed: Observed) -> str:

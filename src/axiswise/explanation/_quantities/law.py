@@ -61,7 +61,9 @@ def law(observed: Observed, rotations: Float[Tensor, "r d d"], beta: float | int
         return Undefined("prior is not Gaussian", type(observed.prior).__name__)
     if not isinstance(observed.likelihood, Gaussian | LearnedGaussian | Bernoulli):
         return Undefined("likelihood has no variance", type(observed.likelihood).__name__)
-    information = geometry.fisher_information(observed.jacobians, observed.likelihood, observed.decoded)
+    if isinstance(observed.slopes, str):
+        return Undefined(observed.slopes)
+    information = geometry.fisher_information(observed.slopes.jacobians, observed.likelihood, observed.decoded)
     root = observed.posterior.cholesky[: len(information)].double()
     covariance = root @ root.mT
     best = _best_beta(observed, information, covariance)
@@ -79,7 +81,7 @@ def law(observed: Observed, rotations: Float[Tensor, "r d d"], beta: float | int
             optimal = geometry.optimal_variance(rotation @ slopes @ rotation.mT, weight)
             return (diagonal(rotation @ noise @ rotation.mT) / optimal).log().abs().mean()
 
-        baselines = (baseline(ROTATED, under_rotations(rotations, observed.gram.device, deviation)),)
+        baselines = (baseline(ROTATED, under_rotations(rotations, slopes.device, deviation)),)
     shown = np.linspace(0, variance.numel() - 1, min(LAW_POINTS, variance.numel())).round().astype(int)
     return Law(
         interval=mean_interval(as_numpy((variance / expected).log().abs().mean(-1))),

@@ -472,6 +472,62 @@ def test_one_active_latent_and_none():
     assert any(limit.startswith("No latent is active") for limit in none.limits)
 
 
+def clusters(count, always=0):
+    """Each of `count` latents is used by one cluster alone, and further ones by all."""
+    generator = torch.Generator().manual_seed(0)
+    place = torch.arange(FEW) % count
+    values = torch.randn(FEW, 1 + always, generator=generator).double()
+    x = torch.cat([nn.functional.one_hot(place, count).double(), values], 1)
+
+    def encode(x):
+        own = x[:, :count]
+        variance = torch.where(own > 0.5, 0.01, 1.0)
+        also = torch.full((len(x), always), 0.01).double()
+        return torch.cat([own * x[:, count : count + 1], x[:, count + 1 :]], 1), torch.cat([variance, also], 1).log()
+
+    matrix = torch.randn(count + always, x.shape[1], generator=generator).double()
+    return encode, lambda z: z @ matrix, x
+
+
+def test_latents_that_few_points_use_are_not_collapsed():
+    encode, decode, x = clusters(10)
+    found = explain(encode, decode, x, likelihood=Gaussian())
+    total = found.arrays["kl"].sum()
+    assert total > 1.5
+    assert found["active"].sentence.startswith("None of 10 latents is active (")
+    for text in (found["active"].sentence, found.conclusion, *found.limits):
+        assert "has collapsed" not in text
+        assert "almost no information" not in text
+    assert f"posteriors differ from the prior by {total:.2g} nats" in found.conclusion
+    assert f"z0 ({found.arrays['kl'][0]:.2f} nats)" in found["active"].sentence
+    assert "not polarized" in found["active"].sentence
+
+
+def test_a_few_wide_posteriors_are_no_collapse():
+    encode, decode, x = linear([5.0, 5.0, 4.0])
+
+    def outlier(x):
+        mean, log_variance = encode(x)
+        return mean, torch.where(torch.arange(len(x))[:, None] == 0, math.log(100.0), log_variance)
+
+    found = explain(outlier, decode, x, likelihood=Gaussian())
+    assert found["active"].value.estimate == 0
+    assert found["active"].value.high > 0
+    assert "is not shown to have collapsed" in found.conclusion
+    assert not any("collapsed to the prior" in limit for limit in found.limits)
+
+
+def test_latents_between_active_and_passive_carry_information():
+    encode, decode, x = clusters(10, always=1)
+    found = explain(encode, decode, x, likelihood=Gaussian())
+    assert "1 of 11 latents is active (" in found["active"].sentence
+    assert "): z10. Between active and passive, by mean KL: z0 (" in found["active"].sentence
+    assert "almost no information" not in found["active"].sentence
+    assert "most precise" not in found["active"].sentence
+    silent = explain(*linear([3.0, 2.0, 0.01]), likelihood=Gaussian())["active"].sentence
+    assert silent.endswith("): z0, z1, the most precise first. The other one carries almost no information.")
+
+
 def test_other_priors_likelihoods_and_posteriors():
     encode, decode, x = linear([3.0, 1.0])
     wide = explain(encode, decode, x, likelihood=Gaussian(), prior=Anisotropic((4.0, 1.0)))

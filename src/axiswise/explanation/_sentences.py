@@ -105,6 +105,9 @@ ADVICE: dict[tuple[bool, bool | None], str] = {
 FROM_LOGITS = " This takes the output of `decode` for logits, which is a guess."
 
 
+APART_GROUPS = "Explain groups of observations apart, such as one class or one cluster: x[group]."
+
+
 class Written(NamedTuple):
     """A finding, where there is one, and what it leaves open."""
 
@@ -153,8 +156,13 @@ def write_conclusion(observed: Observed, quantities: Quantities) -> str:
     """
     count, latents = len(observed.active), observed.latents
     scored = quantities.scores
-    if count == 0:
+    if quantities.activity.collapsed:
         return "No latent is active: the model has collapsed, and its latents say nothing of observations."
+    if count == 0:
+        return (
+            "No latent is active on average, but the model is not shown to have collapsed: "
+            f"{_divergence(quantities.activity)}. {APART_GROUPS}"
+        )
     which = f"{count} of {latents} latents {'is' if count == 1 else 'are'} active."
     if count == 1:
         return f"{which} With no second one, there are no axes to choose between: see what it does."
@@ -251,7 +259,7 @@ def _active(observed: Observed, activity: Activity) -> Written:
     )
     if value is not None and value.low < value.high:
         criterion += f"; 95 %: {value.low:.0f} to {value.high:.0f}"
-    if not observed.active:
+    if activity.collapsed:
         limit = (
             "No latent is active: the posterior has collapsed to the prior, and the decoder's geometry says nothing "
             "about how observations are encoded."
@@ -259,14 +267,38 @@ def _active(observed: Observed, activity: Activity) -> Written:
         return Written(
             finding(f"None of {latents} latents is active ({criterion}): the model has collapsed."), (limit,)
         )
-    passive = latents - count
-    which = f": {_names(observed, observed.active)}, the most precise first" if passive else ""
-    others = "The other one carries" if passive == 1 else f"The other {passive} carry"
-    rest = f" {others} almost no information." if passive else ""
-    if activity.mixed:
-        mixed = _names(observed, activity.mixed)
-        rest += f" Neither active nor as wide as the prior: {mixed}; the regime is not polarized."
-    return Written(finding(f"{count} of {latents} latents are active ({criterion}){which}.{rest}"))
+    between = _between(observed, activity)
+    if not observed.active:
+        limit = (
+            "No latent is active on average, so that nothing was compared over active latents. "
+            f"Yet {_divergence(activity)}: activity goes by the mean over points, which few wide posteriors can "
+            f"dominate. {APART_GROUPS}"
+        )
+        sentence = f"None of {latents} latents is active ({criterion}), but {_divergence(activity)}.{between}"
+        return Written(finding(sentence), (limit,))
+    passive = latents - count - len(activity.between)
+    which = f": {_names(observed, observed.active)}" if count < latents else ""
+    which += ", the most precise first" if which and count > 1 else ""
+    others = "other one carries" if passive == 1 else f"other {passive} carry"
+    rest = f" The {others} almost no information." if passive else ""
+    verb = "is" if count == 1 else "are"
+    return Written(finding(f"{count} of {latents} latents {verb} active ({criterion}){which}.{rest}{between}"))
+
+
+def _between(observed: Observed, activity: Activity) -> str:
+    """Latents that are neither active nor silent, with their divergence; nothing where there are none."""
+    if not activity.between or activity.kl is None:
+        return ""
+    named = [f"{observed.name(latent)} ({activity.kl[latent]:.2f} nats)" for latent in activity.between[:NAMED]]
+    more = ", …" if len(activity.between) > NAMED else ""
+    regime = "; the regime is not polarized" if activity.mixed else ""
+    return f" Between active and passive, by mean KL: {', '.join(named)}{more}{regime}."
+
+
+def _divergence(activity: Activity) -> str:
+    """What encodings cost, in words."""
+    total = 0.0 if activity.kl is None else float(activity.kl.sum())
+    return f"posteriors differ from the prior by {total:.2g} nats (mean KL)"
 
 
 def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Written:

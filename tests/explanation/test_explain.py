@@ -1,6 +1,7 @@
 """`explain` distinguishes trained models from rotated, broken and random ones, and names what it cannot conclude."""
 
 import math
+import re
 from importlib import import_module
 
 import numpy as np
@@ -575,6 +576,30 @@ def test_constant_factors_are_a_reason():
     found = explain(encode, decode, x, factors=np.zeros((FEW, 1), int), likelihood=Gaussian())
     assert found["scores"].value is None
     assert any("The factors cannot be scored. At least one factor must vary" in limit for limit in found.limits)
+
+
+def test_a_constant_factor_is_left_out_aloud():
+    encode, decode, x = linear([3.0, 1.0])
+    factors = {"side": np.arange(FEW) % 3, "colour": np.zeros(FEW, int)}
+    found = explain(encode, decode, x, factors=factors, likelihood=Gaussian())
+    alone = explain(encode, decode, x, factors={"side": factors["side"]}, likelihood=Gaussian())
+    assert found["scores"].value == alone["scores"].value
+    left_out = "Constant among these points, and left out of MIG and SAP: colour."
+    assert left_out in found["scores"].sentence
+    assert left_out in found.limits
+    assert "Constant" not in str(alone)
+
+
+def test_what_counting_makes_of_noise_stands_beside_what_latents_carry():
+    encode, decode, x = linear([3.0, 1.0])
+    noise = np.random.default_rng(0).integers(0, 10, size=FEW)
+    found = explain(encode, decode, x, factors={"noise": noise}, likelihood=Gaussian())
+    carried, shuffled = re.search(r"\((\d+) % of its entropy, (\d+) % for codes shuffled\)", str(found)).groups()
+    # Counts of 20 bins and 10 levels give about 19 · 9 / (2 · 95) nats of an entropy of 2.3, where bins are full.
+    assert int(shuffled) > 15
+    assert int(carried) == pytest.approx(int(shuffled), abs=10)
+    collapsed = explain(lambda x: (1e-3 * encode(x)[0], 0.0 * encode(x)[1]), decode, x, factors={"noise": noise})
+    assert "carries most" not in collapsed["scores"].sentence
 
 
 ENCODE, DECODE, POINTS = linear([3.0, 1.0])

@@ -609,11 +609,15 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
     if isinstance(found, Undefined):
         limit = f"The factors cannot be scored. {found.detail}"
         return Written(finding(f"Undefined. {found.detail}", value=None), (limit,))
+    rows = zip(names, found.information, found.shuffled, found.varies, strict=True)
     best = [
-        f"{observed.name(int(row.argmax()))} carries most about {name} ({_percent(row.max())} of its entropy)"
-        for name, row, varies in zip(names, found.information, found.varies, strict=True)
+        f"{observed.name(int(row.argmax()))} carries most about {name} ({_percent(row.max())} of its entropy, "
+        f"{_percent(shuffled)} for codes shuffled)"
+        for name, row, shuffled, varies in rows
         if varies
     ]
+    constant = [name for name, varies in zip(names, found.varies, strict=True) if not varies]
+    left_out = f"Constant among these points, and left out of MIG and SAP: {', '.join(constant)}."
     value = found.interval
     mig = f"MIG is {_with_interval(value, '.3f')}, where 1 is one latent for each factor and 0 none that stands out"
     if found.rank is None:
@@ -625,8 +629,10 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
             f"Single latents {stand} for factors {_slightly(found.rank, value.low, rotated)}better than after a random "
             f"rotation: {mig}, and {rotated.value:.3f} for the model rotated. {_rotations(found.rank, 'above')}"
         )
-    sentence = f"{headline} SAP is {found.sap:.3f}. Among these points, {'; '.join(best[:NAMED])}."
-    return Written(finding(sentence, value=found.interval, baselines=found.baselines))
+    # What a collapsed model carries about factors is what counting makes of noise.
+    which = f" Among these points, {'; '.join(best[:NAMED])}." if observed.active else ""
+    sentence = f"{headline} SAP is {found.sap:.3f}.{which}{f' {left_out}' if constant else ''}"
+    return Written(finding(sentence, value=found.interval, baselines=found.baselines), (left_out,) if constant else ())
 
 
 def _no_slopes(found: Undefined) -> str:

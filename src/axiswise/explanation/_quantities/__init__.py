@@ -71,7 +71,7 @@ def compute(observed: Observed, factors: Values | None, beta: float | int | None
         aggregate=aggregate(observed, seed),
         overlap=overlap(observed),
         effects=effects(observed),
-        scores=None if factors is None else factor_scores(observed, rotations, factors),
+        scores=None if factors is None else factor_scores(observed, rotations, factors, seed),
     )
 
 

@@ -30,6 +30,7 @@ SLIGHT = 0.1  # of a baseline, up to which a difference from it is called slight
 GAP = 0.01  # of the largest singular value, below which neighbours are hard to tell apart
 CLOSE, ROUGH = 0.1, 0.4  # mean |log(σ² / law)| below which variances are, or are roughly, those of the law
 LARGE = math.log(3.0)  # mean |log| of ratios from which they are factors in sentences, not percent
+OUTSIDE = 1.0  # by which observations leave 0 … 1 where they are probably not scaled as in training
 APART = 0.95  # of the largest information, above which encodings hardly overlap
 
 ROLINEK = "Rolinek, Zietlow and Martius, Variational autoencoders pursue PCA directions (by accident), CVPR 2019, {}"
@@ -180,6 +181,8 @@ def write_conclusion(observed: Observed, quantities: Quantities) -> str:
         decoder += (
             f"; single latents {'' if known else 'are not shown to '}stand for factors better than rotated ({mig})"
         )
+    if observed.guess == "logits":
+        decoder = f"If {IF['logits']}, then the {decoder.removeprefix('The ')}"
     return f"{which} {decoder}. {ADVICE[aligned, known]}"
 
 
@@ -207,6 +210,12 @@ def observation_limits(observed: Observed) -> list[str]:
         limits.append(
             f"The likelihood is a guess: {GUESSED[observed.guess]} Pass likelihood=Bernoulli() or "
             "likelihood=Gaussian(scale), whichever the model was trained with."
+        )
+    low, high = observed.x.min().item(), observed.x.max().item()
+    if (low < -OUTSIDE or high > 1.0 + OUTSIDE) and observed.decoded.min() >= 0.0 and observed.decoded.max() <= 1.0:
+        limits.append(
+            f"Observations range from {low:.3g} to {high:.3g}, and reconstructions lie in 0 … 1. If the model was "
+            "trained on observations in 0 … 1, scale them as in training: x / 255 for bytes."
         )
     if isinstance(observed.slopes, str):
         limits.append(
@@ -415,8 +424,10 @@ def _best_fit(observed: Observed, found: Law, beta: float | int | None) -> str:
     """Where variances fit the law best: at which β, or, without the scale of Gaussian pixels, at which scale."""
     if observed.guess == "Gaussian":
         weight = 1.0 if beta is None else beta
-        return f"With β = {weight:g} they fit best at pixels of scale {math.sqrt(found.best_beta / weight):.3g}."
-    return f"They fit best at β = {found.best_beta:.3g}." if math.isfinite(found.best_beta) else "They fit at no β."
+        scale = math.sqrt(found.best_beta / weight)
+        return f"If pixels are Gaussian, then with β = {weight:g} they fit best at pixels of scale {scale:.3g}."
+    best = f"fit best at β = {found.best_beta:.3g}" if math.isfinite(found.best_beta) else "fit at no β"
+    return f"They {best}." if observed.guess is None else f"If {IF[observed.guess]}, then they {best}."
 
 
 def _deviations(logarithms: Sequence[float]) -> list[str]:
@@ -448,6 +459,8 @@ def _undefined_law(found: Undefined) -> tuple[str, tuple[str, ...]]:
                 f"The encoder's law needs a variance that follows from the mean, which {found.detail} does not have."
             )
             return f"Undefined for {found.detail}.", (limit,)
+        case "variances vanish":
+            return "Undefined: some posterior variances are 0 to rounding, which no law gives.", ()
         case _:
             return "Undefined: the decoder has no slope, or posteriors are wider than the prior.", ()
 
@@ -462,8 +475,9 @@ def _law_limits(observed: Observed, best: float, beta: float | int | None) -> tu
             "not their level."
         )
     elif observed.guess != "Gaussian" and math.isfinite(best) and not abs(math.log(best / beta)) <= math.log(1.5):
+        the = "The" if observed.guess is None else f"If {IF[observed.guess]}, then the"
         limits.append(
-            f"The variances fit the law best at β = {best:.3g}, not at β = {beta:g}. β, the likelihood or its "
+            f"{the} variances fit the law best at β = {best:.3g}, not at β = {beta:g}. β, the likelihood or its "
             "scale may differ from those of training (a mean over pixels in the loss changes β), or training may not "
             "have converged. The variances do not show which."
         )
@@ -552,8 +566,16 @@ def _aggregate(observed: Observed, found: Aggregate) -> Written:
 
 
 def _overlap(found: Overlap | Undefined) -> Written:
+    finding = partial(
+        Finding,
+        "overlap",
+        "How much do the encodings overlap?",
+        unit="information I(x; z), nats",
+        reference=MATHIEU.format("section 3.1 (overlap)"),
+    )
     if isinstance(found, Undefined):
-        return Written(None)
+        sentence = "Undefined: some posteriors are narrower than their means are rounded to."
+        return Written(finding(sentence, value=None) if found.reason == "variances vanish" else None)
     information, apart = found.interval.estimate, found.interval.low > APART * found.largest
     sentence = (
         f"The encodings of different observations {'hardly overlap' if apart else 'overlap'}: an encoding carries "
@@ -564,9 +586,7 @@ def _overlap(found: Overlap | Undefined) -> Written:
         f"The encodings of {found.points:,} points hardly overlap: their information about the observation is at least "
         f"{information:.1f} nats. Use more points to see how much more."
     )
-    question, unit = "How much do the encodings overlap?", "information I(x; z), nats"
-    reference = MATHIEU.format("section 3.1 (overlap)")
-    return Written(Finding("overlap", question, sentence, found.interval, unit, reference), (limit,) if apart else ())
+    return Written(finding(sentence, value=found.interval), (limit,) if apart else ())
 
 
 def _effects(observed: Observed, found: Effects | Undefined) -> Written:

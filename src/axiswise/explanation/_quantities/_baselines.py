@@ -30,6 +30,7 @@ Reason = (
         "prior is not Gaussian",
         "likelihood has no variance",
         "no slope",
+        "variances vanish",
         "equal singular values",
         "too few points",
         "no derivatives",

@@ -172,6 +172,28 @@ def test_a_random_decoder_changes_the_findings(trained, found):
     assert any("The variances fit the law best at β" in limit for limit in broken.limits)
 
 
+def test_intervals_have_a_width_or_a_reason():
+    found = explain(*linear([3.0, 1.0], turn=0.3), likelihood=Gaussian())
+    assert "is 0.42 (exactly: it does not vary over points), where 0 is aligned" in found["orthogonality"].sentence
+    encode, decode, x = linear([3.0, 1.0], turn=0.3)
+    bent = explain(encode, lambda z: decode(z) + 1e-4 * decode(z).square(), x, likelihood=Gaussian())
+    low, high = re.search(r"\(95 %: (\S+) to (\S+)\)", bent["orthogonality"].sentence).groups()
+    assert float(low) < float(high)
+
+
+def test_numbers_that_cannot_be_negative_have_no_negative_interval():
+    """Variances of a few points alone are off, so that the interval of the mean |log| would reach below 0."""
+    encode, decode, x = linear([3.0, 1.0])
+
+    def outlier(x):
+        mean, log_variance = encode(x)
+        return mean, log_variance + 4.0 * (torch.arange(len(x))[:, None] == 0)
+
+    found = explain(outlier, decode, x, likelihood=Gaussian())
+    assert found["law"].value.low == 0.0
+    assert found["law"].value.estimate == pytest.approx(4.0 / FEW, abs=1e-12)
+
+
 def test_exact_numbers_of_a_linear_model():
     """Angles, lengths and the law in closed form."""
     angle = 0.3
@@ -196,6 +218,7 @@ def test_exact_numbers_of_a_linear_model():
     expected = columns[:, column].norm() / math.sqrt(4) * spread
     assert found["effects"].value.estimate == pytest.approx(expected.item(), rel=0.15)  # samples of 95 points
     moved = found.arrays["traversal"][0]
+    assert "moves a value by " in found["effects"].sentence  # a vector has no pixels
     assert np.ptp(np.diff(moved, axis=0), axis=0) == pytest.approx(np.zeros(4), abs=1e-6)
 
 
@@ -249,6 +272,7 @@ def test_latents_that_follow_principal_directions_are_distinguished_from_those_t
     turned = explain(lambda x: encode(x @ turn), lambda z: z @ turn.T, x)["local directions"]
     assert turned.value.estimate == pytest.approx(2 / 3 * 45.0, abs=5.0)  # two of three latents
     assert "are not shown to follow" in turned.sentence
+    assert "90°" not in turned.sentence  # two directions in a plane are not unrelated there
 
 
 def test_information_is_the_logarithm_of_the_points_without_overlap():
@@ -303,6 +327,7 @@ def test_feature_maps_and_modes():
     assert found.about["shape of latents"] == (2, 2, 2)
     assert found.about["layers put into evaluation mode and back"] == 9
     assert found.arrays["names"][5] == "z1,0,1"
+    assert "moves a pixel by " in found["effects"].sentence
     assert found.arrays["traversal"].shape[2:] == (1, 4, 4)
     assert all(layer.training for layer in model.modules())
     assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
@@ -462,6 +487,8 @@ def test_one_active_latent_and_none():
     encode, decode, x = linear([3.0, 0.01])
     one = explain(encode, decode, x, likelihood=Gaussian())
     assert one["active"].value.estimate == 1
+    assert one["active"].sentence.startswith("1 of 2 latents is active (")
+    assert "): z0. The other one carries almost no information." in one["active"].sentence
     assert one["orthogonality"].value is None
     reason = "The distance to orthogonality is undefined. With one latent active there is no second direction"
     assert any(limit.startswith(reason) for limit in one.limits)
@@ -555,6 +582,13 @@ def test_doubts_are_reported():
     assert any("too few for neighbourhoods of 50" in limit for limit in few.limits)
     wide = explain(lambda x: (encode(x)[0], encode(x)[1].exp()), decode, x, likelihood=Gaussian())
     assert any(limit.startswith("Every posterior is at least as wide") for limit in wide.limits)
+    condition = "If what `encode` returns second is the logarithm of variances, then "
+    assert wide.conclusion.startswith(condition)
+    assert wide["active"].sentence.startswith(condition)
+    assert "has collapsed" not in str(wide)
+    named = explain(lambda x: {"mu": encode(x)[0], "log_var": 0.0 * x[:, :2] + 0.5}, decode, x, likelihood=Gaussian())
+    assert condition not in str(named)
+    assert not any(limit.startswith("Every posterior is at least as wide") for limit in named.limits)
     batch = explain(lambda x: (encode(x)[0] - encode(x)[0].mean(0), encode(x)[1]), decode, x + 1, likelihood=Gaussian())
     assert any("depends on the others in its batch" in limit for limit in batch.limits)
     drawn = explain(lambda x: (encode(x)[0] + torch.randn(1), encode(x)[1]), decode, x, likelihood=Gaussian())

@@ -77,6 +77,8 @@ class Observed(NamedTuple):
     """Standard deviation of a Gaussian prior; None for others."""
     shape: tuple[int, ...]
     """Of the latents of one observation."""
+    maybe_variances: bool
+    """Whether what stood second in a tuple was read as log-variances, and may be variances or their roots."""
     unsteady: Unsteady | None
     """Why the encoding of an observation is not a function of that observation alone."""
 
@@ -113,6 +115,8 @@ def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Pri
     noise = normal(seed, "explain", 0, tuple(posterior.mean.shape), dtype=posterior.mean.dtype)
     samples = posterior.sample(noise.to(posterior.mean.device))
     noisy = not isinstance(posterior, DeterministicParameters)
+    wide = noisy and bool((posterior.log_variance >= 0.0).all()) and bool(posterior.log_variance.any())
+    doubtful = wide and reader.by_place
     kl = prior.kl(posterior, samples).per_latent if noisy else None
     scale = _prior_scale(prior, posterior.mean[:1])
 
@@ -141,6 +145,7 @@ def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Pri
         prior=prior,
         scale=scale,
         shape=shape,
+        maybe_variances=doubtful,
         unsteady=_unsteady(lambda rows: _moments(reader.encode(rows)), x),
     )
 

@@ -30,6 +30,7 @@ SLIGHT = 0.1  # of a baseline, up to which a difference from it is called slight
 GAP = 0.01  # of the largest singular value, below which neighbours are hard to tell apart
 CLOSE, ROUGH = 0.1, 0.4  # mean |log(σ² / law)| below which variances are, or are roughly, those of the law
 LARGE = math.log(3.0)  # mean |log| of ratios from which they are factors in sentences, not percent
+NO_WIDTH = 1e-9  # of an estimate, below which an interval is rounding
 OUTSIDE = 1.0  # by which observations leave 0 … 1 where they are probably not scaled as in training
 APART = 0.95  # of the largest information, above which encodings hardly overlap
 
@@ -106,6 +107,10 @@ ADVICE: dict[tuple[bool, bool | None], str] = {
 FROM_LOGITS = " This takes the output of `decode` for logits, which is a guess."
 
 
+IF_LOG_VARIANCE = "If what `encode` returns second is the logarithm of variances, then "
+OR_VARIANCE = (
+    "Every posterior would be at least as wide as the prior, as where these are variances or standard deviations."
+)
 APART_GROUPS = "Explain groups of observations apart, such as one class or one cluster: x[group]."
 
 
@@ -159,6 +164,8 @@ def write_conclusion(observed: Observed, quantities: Quantities) -> str:
     scored = quantities.scores
     if quantities.activity.collapsed:
         return "No latent is active: the model has collapsed, and its latents say nothing of observations."
+    if count == 0 and observed.maybe_variances:
+        return f"{IF_LOG_VARIANCE}no latent is active, and the model may have collapsed. {OR_VARIANCE}"
     if count == 0:
         return (
             "No latent is active on average, but the model is not shown to have collapsed: "
@@ -196,10 +203,11 @@ def observation_limits(observed: Observed) -> list[str]:
             "The encoder gives codes without noise. Nothing that rests on posterior variances can be said: which "
             "latents are passive, whether the encoder obeys its law, how much encodings overlap."
         )
-    elif bool((observed.posterior.log_variance >= 0.0).all()):
+    elif observed.maybe_variances:
         limits.append(
             "Every posterior is at least as wide as a standard normal prior. If the encoder returns variances or "
-            "standard deviations, return the logarithm of the variance instead."
+            "standard deviations, return the logarithm of the variance instead, or give them a name: "
+            '{"mean": mean, "std": std}.'
         )
     if len(observed.x) < FEW:
         limits.append(
@@ -277,6 +285,9 @@ def _active(observed: Observed, activity: Activity) -> Written:
             finding(f"None of {latents} latents is active ({criterion}): the model has collapsed."), (limit,)
         )
     between = _between(observed, activity)
+    if observed.maybe_variances and not observed.active:
+        sentence = f"{IF_LOG_VARIANCE}none of {latents} latents is active ({criterion}). {OR_VARIANCE}"
+        return Written(finding(sentence))
     if not observed.active:
         limit = (
             "No latent is active on average, so that nothing was compared over active latents. "
@@ -333,7 +344,7 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
     sentence = (
         f"The decoder's local principal directions are {'' if found.rank.beats_chance else 'not shown to be '}{nearer} "
         f"to the latent axes than chance: DtO over the {len(observed.active)} active latents is "
-        f"{_with_interval(found.interval, '.2f')}, where 0 is aligned and a random rotation gives {chance.value:.2f}. "
+        f"{_with_interval(found.interval, 2)}, where 0 is aligned and a random rotation gives {chance.value:.2f}. "
         f"{_rotations(found.rank, 'below')}"
     )
     return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
@@ -369,8 +380,8 @@ def _columns(found: Columns | Undefined) -> Written:
     closer = f"{_slightly(found.rank, value.high, rotated)}closer"
     sentence = (
         f"The effects of different latents are {'' if found.rank.beats_chance else 'not shown to be '}{closer} to "
-        f"orthogonal than after a random rotation: {_percent(value.estimate, 1)} (95 %: {_percent(value.low, 1)} to "
-        f"{_percent(value.high, 1)}) of JᵀJ lies off its diagonal, {_percent(rotated.value, 1)} for the model rotated. "
+        f"orthogonal than after a random rotation: {_with_interval(value, 1, ' %')} of JᵀJ lies off its diagonal, "
+        f"{_percent(rotated.value, 1)} for the model rotated. "
         f"{_rotations(found.rank, 'below')} The effects of the two most similar latents are {found.closest:.0f}° apart "
         "on average. Equal singular values do not affect this."
     )
@@ -505,8 +516,8 @@ def _local_directions(observed: Observed, found: LocalDirections | Undefined) ->
     sentence = (
         f"Active latents {follow} the local principal directions of the data "
         f"{_slightly(found.rank, value.high, rotated)}better than after a random rotation: the mean angle is "
-        f"{value.estimate:.1f}° (95 %: {value.low:.1f}° to {value.high:.1f}°), {rotated.value:.1f}° for the model "
-        f"rotated, where 90° is unrelated. {_rotations(found.rank, 'below')} To global principal directions it is "
+        f"{_with_interval(value, 1, '°')}, {rotated.value:.1f}° for the model "
+        f"rotated. {_rotations(found.rank, 'below')} To global principal directions it is "
         f"{found.to_global:.1f}°."
     )
     limit = (
@@ -542,7 +553,7 @@ def _aggregate(observed: Observed, found: Aggregate) -> Written:
     farthest = int(found.per_latent.argmax())
     sentence = (
         f"The aggregate of all encodings {fits}, latent by latent: its distance over "
-        f"{'active ' if observed.active else ''}latents is {_with_interval(value, '.3f')} standard deviations "
+        f"{'active ' if observed.active else ''}latents is {_with_interval(value, 3)} standard deviations "
         f"of the prior, {samples.value:.3f} (95 %: {samples.low:.3f} to {samples.high:.3f}) for draws of the prior "
         f"itself; it is largest at "
         f"{observed.name(found.latents[farthest])}, {found.per_latent[farthest]:.3f}."
@@ -639,7 +650,7 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
     constant = [name for name, varies in zip(names, found.varies, strict=True) if not varies]
     left_out = f"Constant among these points, and left out of MIG and SAP: {', '.join(constant)}."
     value = found.interval
-    mig = f"MIG is {_with_interval(value, '.3f')}, where 1 is one latent for each factor and 0 none that stands out"
+    mig = f"MIG is {_with_interval(value, 3)}, where 1 is one latent for each factor and 0 none that stands out"
     if found.rank is None:
         headline = f"{mig}."
     else:
@@ -681,10 +692,22 @@ def _rotations(rank: Rank, side: str) -> str:
     return f"Of {rank.draws} random rotations of this model {count} within that interval or {side}."
 
 
-def _with_interval(value: Interval, digits: str) -> str:
-    """An estimate and its 95 % interval, to the same digits."""
-    text = f"{value.estimate:{digits}} (95 %: {value.low:{digits}} to {value.high:{digits}})"
-    return text.replace("-", "−")
+def _with_interval(value: Interval, digits: int, unit: str = "") -> str:
+    """An estimate and its 95 % interval to the same digits: as many as tell its ends apart, or why nothing does.
+
+    Example:
+        >>> _with_interval(Interval(0.0213, 0.0211, 0.0215, 0.95, 9, "Student t"), 2)
+        '0.0213 (95 %: 0.0211 to 0.0215)'
+        >>> _with_interval(Interval(0.25, 0.25, 0.25, 0.95, 9, "Student t"), 1, " %")
+        '25.0 % (exactly: it does not vary over points)'
+    """
+    numbers = [(100.0 if unit == " %" else 1.0) * number for number in (value.estimate, value.low, value.high)]
+    if numbers[2] - numbers[1] <= NO_WIDTH * max(1.0, abs(numbers[0])):
+        return f"{numbers[0]:.{digits}f}{unit} (exactly: it does not vary over points)".replace("-", "−")
+    while numbers[1] < numbers[2] and f"{numbers[1]:.{digits}f}" == f"{numbers[2]:.{digits}f}":
+        digits += 1
+    own, low, high = (f"{number:.{digits}f}{unit}" for number in numbers)
+    return f"{own} (95 %: {low} to {high})".replace("-", "−")
 
 
 def _percent(share: Any, digits: int = 0) -> str:

@@ -88,7 +88,7 @@ def at_points(
     rotated = under_rotations(
         rotations, products.device, lambda rotation: measure(gram=rotation @ products @ rotation.mT).score
     )
-    return AtPoints(per_point, mean_interval(per_point), rotated)
+    return AtPoints(per_point, at_least_zero(mean_interval(per_point)), rotated)
 
 
 def baseline(name: str, draws: Float[ndarray, " r"], about: str = "random rotations") -> Baseline:
@@ -124,6 +124,16 @@ def rank(draws: Float[ndarray, " r"], worst: float, tolerance: float = 0.0) -> R
         (Rank(as_good=2, draws=3), Rank(as_good=3, draws=3))
     """
     return Rank(int((~(draws > worst + tolerance)).sum()), len(draws))  # without an interval nothing is excluded
+
+
+def at_least_zero(interval: Interval) -> Interval:
+    """The interval of what cannot be negative.
+
+    Example:
+        >>> at_least_zero(Interval(0.25, -0.125, 0.625, 0.95, 3, "Student t"))[:3]
+        (0.25, 0.0, 0.625)
+    """
+    return interval._replace(low=max(interval.low, 0.0))  # in this order NaN stays NaN
 
 
 def jackknife(arrays: Sequence[ndarray], statistic: Callable[..., float]) -> Interval:

@@ -19,6 +19,7 @@ from axiswise.explanation._quantities._baselines import (
     Rank,
     Undefined,
     as_numpy,
+    at_least_zero,
     baseline,
     jackknife,
     rank,
@@ -74,7 +75,7 @@ def factor_scores(
         entropies = np.where(varies, found.entropies, math.inf)
         orders = uniform(seed, "explain shuffle", 0, (SHUFFLES, len(codes)), dtype=torch.float64).argsort(-1)
         by_chance = mig(codes[orders.numpy()], values).information.max(-1).mean(0)
-        interval = jackknife((codes, values), lambda c, f: float(np.asarray(mig(c, f).score)))
+        interval = at_least_zero(jackknife((codes, values), lambda c, f: float(np.asarray(mig(c, f).score))))
         baselines, ranked = (), None
         if len(observed.active) > 1:
             rotated = np.asarray(mig(codes[:, observed.active] @ rotations[:FEW_ROTATIONS].numpy(), values).score)

@@ -13,6 +13,7 @@ from axiswise.explanation._quantities._baselines import (
     ROTATED,
     Undefined,
     as_numpy,
+    at_least_zero,
     baseline,
     block,
     diagonal,
@@ -89,7 +90,7 @@ def law(observed: Observed, rotations: Float[Tensor, "r d d"], beta: float | int
         baselines = (baseline(ROTATED, under_rotations(rotations, slopes.device, deviation)),)
     shown = np.linspace(0, variance.numel() - 1, min(LAW_POINTS, variance.numel())).round().astype(int)
     return Law(
-        interval=mean_interval(as_numpy((variance / expected).log().abs().mean(-1))),
+        interval=at_least_zero(mean_interval(as_numpy((variance / expected).log().abs().mean(-1)))),
         baselines=baselines,
         beta=weight,
         best_beta=best,

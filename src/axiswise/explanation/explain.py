@@ -48,9 +48,9 @@ def explain(
     random rotations in general and random rotations of this very model; whether the encoder's variances are those that
     the decoder's slope implies; whether latents follow the local principal directions of the data; how far the
     aggregate of all encodings is from the prior; what each latent does to an observation; and, with factors, how far
-    one latent stands for each. Every finding is a sentence, a number with its interval over points, baselines, and the
-    equation that it rests on. The conclusion says what they come to: whether single latents can be read.
-    Limits name what cannot be concluded.
+    one latent stands for each. Every finding is a sentence and the equation that it rests on, and, where there are
+    such, a number with its interval over points, and baselines. The conclusion says what they come to: whether single
+    latents can be read. Limits name what cannot be concluded.
 
     The main baseline is the model itself in other coordinates, :func:`axiswise.models.rotate_latents` with a random R
     among its active latents. Likelihood, reconstructions and, with a full posterior, the ELBO are the same there, so
@@ -65,7 +65,8 @@ def explain(
     Arguments:
         encode: Maps ``(n, …)`` to mean and log-variance, as two tensors, a posterior's named tuple, or a normal
             distribution of PyTorch's. Latents that are feature maps are flattened. A whole model whose forward gives
-            ``(reconstruction, mean, log-variance)`` will do, and an encoder of output objects, such as pythae's.
+            ``(reconstruction, mean, log-variance)`` will do, and an encoder of output objects, such as pythae's. Names
+            decide where an output has any: ``std``, ``sigma`` or ``variance`` beside ``mean`` is converted.
         decode: Maps latents in the encoder's shape to E[x | z], as a tensor or in an output object: probabilities;
             logits only without `likelihood`.
         x: Observations, as `encode` takes them. An array becomes a tensor of float32, bytes (uint8) grey values in 0…1.

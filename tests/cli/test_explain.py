@@ -97,6 +97,13 @@ def test_it_writes_a_page(folder):
     assert "my_model:pair" in page
 
 
+def test_likelihoods_are_named_in_any_case(folder):
+    small, large = (
+        run("my_model:pair", "--data", "x.npy", "--likelihood", name) for name in ("gaussian:1", "Gaussian:1")
+    )
+    assert small == large
+
+
 @pytest.mark.parametrize("data", ["two.npz:x", "bytes.npy"])
 def test_files_it_reads(folder, data):
     assert "of 2 latents" in run("my_model:pair", "--data", data, "--factors", "factors.npy")

@@ -1,6 +1,7 @@
 """`explain` distinguishes trained models from rotated, broken and random ones, and names what it cannot conclude."""
 
 import math
+import re
 from importlib import import_module
 
 import numpy as np
@@ -23,6 +24,7 @@ from axiswise.errors import AxiswiseError
 from axiswise.explanation._quantities import random_rotations
 from axiswise.models import rotate_latents
 from axiswise.numerics import normal, permutation
+from axiswise.report import page
 
 SCALE, BETA = 0.2, 1.0
 SQUARE = data.synth_linear(ratio=3.0, samples=600, seed=1)
@@ -170,6 +172,28 @@ def test_a_random_decoder_changes_the_findings(trained, found):
     assert any("The variances fit the law best at β" in limit for limit in broken.limits)
 
 
+def test_intervals_have_a_width_or_a_reason():
+    found = explain(*linear([3.0, 1.0], turn=0.3), likelihood=Gaussian())
+    assert "is 0.42 (exactly: it does not vary over points), where 0 is aligned" in found["orthogonality"].sentence
+    encode, decode, x = linear([3.0, 1.0], turn=0.3)
+    bent = explain(encode, lambda z: decode(z) + 1e-4 * decode(z).square(), x, likelihood=Gaussian())
+    low, high = re.search(r"\(95 %: (\S+) to (\S+)\)", bent["orthogonality"].sentence).groups()
+    assert float(low) < float(high)
+
+
+def test_numbers_that_cannot_be_negative_have_no_negative_interval():
+    """Variances of a few points alone are off, so that the interval of the mean |log| would reach below 0."""
+    encode, decode, x = linear([3.0, 1.0])
+
+    def outlier(x):
+        mean, log_variance = encode(x)
+        return mean, log_variance + 4.0 * (torch.arange(len(x))[:, None] == 0)
+
+    found = explain(outlier, decode, x, likelihood=Gaussian())
+    assert found["law"].value.low == 0.0
+    assert found["law"].value.estimate == pytest.approx(4.0 / FEW, abs=1e-12)
+
+
 def test_exact_numbers_of_a_linear_model():
     """Angles, lengths and the law in closed form."""
     angle = 0.3
@@ -194,6 +218,7 @@ def test_exact_numbers_of_a_linear_model():
     expected = columns[:, column].norm() / math.sqrt(4) * spread
     assert found["effects"].value.estimate == pytest.approx(expected.item(), rel=0.15)  # samples of 95 points
     moved = found.arrays["traversal"][0]
+    assert "moves a value by " in found["effects"].sentence  # a vector has no pixels
     assert np.ptp(np.diff(moved, axis=0), axis=0) == pytest.approx(np.zeros(4), abs=1e-6)
 
 
@@ -247,6 +272,7 @@ def test_latents_that_follow_principal_directions_are_distinguished_from_those_t
     turned = explain(lambda x: encode(x @ turn), lambda z: z @ turn.T, x)["local directions"]
     assert turned.value.estimate == pytest.approx(2 / 3 * 45.0, abs=5.0)  # two of three latents
     assert "are not shown to follow" in turned.sentence
+    assert "90°" not in turned.sentence  # two directions in a plane are not unrelated there
 
 
 def test_information_is_the_logarithm_of_the_points_without_overlap():
@@ -301,6 +327,7 @@ def test_feature_maps_and_modes():
     assert found.about["shape of latents"] == (2, 2, 2)
     assert found.about["layers put into evaluation mode and back"] == 9
     assert found.arrays["names"][5] == "z1,0,1"
+    assert "moves a pixel by " in found["effects"].sentence
     assert found.arrays["traversal"].shape[2:] == (1, 4, 4)
     assert all(layer.training for layer in model.modules())
     assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
@@ -328,6 +355,97 @@ def test_a_decoder_that_hides_its_derivatives_is_differenced():
     allowed = explain(encode, torch.no_grad()(decode), x, likelihood=Gaussian())
     assert allowed["orthogonality"] == open_["orthogonality"]
     assert not any("central differences" in limit for limit in open_.limits)
+
+
+SLOPES = ("orthogonality", "columns", "law", "effects")  # the findings that rest on the decoder's slope
+
+
+@pytest.mark.parametrize(
+    ("unsteady", "why", "remedy"),
+    [
+        (lambda y: nn.functional.dropout(y, 0.2), "returns something else each time it is called", "model.eval()"),
+        (
+            nn.BatchNorm1d(4, track_running_stats=False, affine=False, dtype=torch.double),
+            "depends on the others in its batch",
+            "keep running statistics",
+        ),
+        (lambda y: y + 1e-3 * torch.from_numpy(np.random.default_rng().normal(size=(1, 4))), "each time it is", "E[x"),
+    ],
+    ids=["dropout", "batch norm", "noise of NumPy"],
+)
+def test_a_decoder_that_is_no_function_of_z_alone_has_no_slope(unsteady, why, remedy, tmp_path):
+    """Differences would divide its noise by their step, and derivatives of a batch add up to nothing."""
+    encode, decode, x = linear([3.0, 1.0])
+    found = explain(encode, lambda z: unsteady(decode(z)), x, likelihood=Gaussian())
+    for name in SLOPES:
+        assert found[name].value is None
+        assert found[name].sentence.startswith("Undefined: ")
+        assert why in found[name].sentence
+    assert why in found.conclusion
+    assert "one by one" not in found.conclusion
+    assert any(why in limit and remedy in limit for limit in found.limits)
+    assert not any("central differences" in limit for limit in found.limits)
+    assert found["active"] == explain(encode, decode, x, likelihood=Gaussian())["active"]  # the encoder's own
+    assert found.about["points with Jacobians"] == 0
+    assert why in page(found, tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("points", [2, 3, FEW])
+def test_an_encoder_that_needs_a_batch_is_not_given_one_row_alone(points):
+    """Batch norm without running statistics refuses one row; a batch that is squeezed loses its axis there."""
+    encode, decode, x = linear([3.0, 1.0])
+    norm = nn.BatchNorm1d(4, track_running_stats=False, dtype=torch.double)
+    found = explain(lambda x: encode(norm(x)), decode, x[:points], likelihood=Gaussian())
+    assert any("depends on the others in its batch" in limit for limit in found.limits)
+    squeezed = explain(lambda x: tuple(part.squeeze() for part in encode(x)), decode, x[:points], likelihood=Gaussian())
+    assert squeezed.findings == explain(encode, decode, x[:points], likelihood=Gaussian()).findings
+    assert not any("depends on the others" in limit for limit in squeezed.limits)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_rounding_is_no_preference_for_axes(turned):
+    """A decoder of equal singular values is the same after every rotation, up to the last digit of float32."""
+    generator = torch.Generator().manual_seed(0)
+    rotation = torch.linalg.qr(torch.randn(4, 4, generator=generator)).Q if turned else torch.eye(4)
+    matrix, x = 2.0 * torch.eye(8, 4) @ rotation, torch.randn(FEW, 8, generator=generator)
+
+    def encode(x):
+        return x @ matrix / 5.0, torch.full((len(x), 4), math.log(0.2))
+
+    found = explain(encode, lambda z: z @ matrix.T, x, likelihood=Gaussian())
+    assert "The decoder is not shown to prefer their axes to rotated ones." in found.conclusion
+    assert found["orthogonality"].value is None
+    assert "equal singular values, which determine no directions" in found["orthogonality"].sentence
+    assert "are not shown to be closer to orthogonal" in found["columns"].sentence
+    assert "200 lie within that interval" in found["columns"].sentence
+    # Where only some are equal, the others are as they were.
+    partly = matrix @ rotation.T @ torch.diag(torch.tensor([1.0, 1.0, 0.5, 0.25]))
+    found = explain(encode, lambda z: z @ partly.T, x, likelihood=Gaussian())
+    assert "prefers their axes to rotated ones as far as equal singular values determine them" in found.conclusion
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_models_of_half_precision_are_explained(dtype):
+    """The numbers are those of the same model in single precision, to the precision that there is."""
+    encode, decode, x = linear([3.0, 1.0], turn=0.3)
+    rough = explain(
+        lambda x: tuple(part.to(dtype) for part in encode(x.double())),
+        lambda z: decode(z.double()).to(dtype),
+        x.to(dtype),
+        likelihood=Gaussian(),
+    )
+    exact = explain(encode, decode, x, likelihood=Gaussian())
+    for name in SLOPES:
+        assert rough[name].value.estimate == pytest.approx(exact[name].value.estimate, abs=0.02)
+
+
+def test_observations_that_carry_a_gradient_are_explained(monkeypatch):
+    monkeypatch.setattr(import_module("axiswise.explanation._quantities.local_directions"), "LOCAL_BATCHES", 1)
+    encode, decode, _ = linear([3.0, 1.0])
+    x = torch.randn(100, 4, generator=torch.Generator().manual_seed(0)).double()  # enough for neighbourhoods
+    graph = explain(encode, decode, x.clone().requires_grad_(), likelihood=Gaussian())
+    assert graph["local directions"].value.estimate > 0.0
+    assert graph.findings[:4] == explain(encode, decode, x, likelihood=Gaussian()).findings[:4]
 
 
 class Whole(nn.Module):
@@ -369,6 +487,8 @@ def test_one_active_latent_and_none():
     encode, decode, x = linear([3.0, 0.01])
     one = explain(encode, decode, x, likelihood=Gaussian())
     assert one["active"].value.estimate == 1
+    assert one["active"].sentence.startswith("1 of 2 latents is active (")
+    assert "): z0. The other one carries almost no information." in one["active"].sentence
     assert one["orthogonality"].value is None
     reason = "The distance to orthogonality is undefined. With one latent active there is no second direction"
     assert any(limit.startswith(reason) for limit in one.limits)
@@ -378,6 +498,62 @@ def test_one_active_latent_and_none():
     assert "the model has collapsed" in none["active"].sentence
     assert none["law"].value is None
     assert any(limit.startswith("No latent is active") for limit in none.limits)
+
+
+def clusters(count, always=0):
+    """Each of `count` latents is used by one cluster alone, and further ones by all."""
+    generator = torch.Generator().manual_seed(0)
+    place = torch.arange(FEW) % count
+    values = torch.randn(FEW, 1 + always, generator=generator).double()
+    x = torch.cat([nn.functional.one_hot(place, count).double(), values], 1)
+
+    def encode(x):
+        own = x[:, :count]
+        variance = torch.where(own > 0.5, 0.01, 1.0)
+        also = torch.full((len(x), always), 0.01).double()
+        return torch.cat([own * x[:, count : count + 1], x[:, count + 1 :]], 1), torch.cat([variance, also], 1).log()
+
+    matrix = torch.randn(count + always, x.shape[1], generator=generator).double()
+    return encode, lambda z: z @ matrix, x
+
+
+def test_latents_that_few_points_use_are_not_collapsed():
+    encode, decode, x = clusters(10)
+    found = explain(encode, decode, x, likelihood=Gaussian())
+    total = found.arrays["kl"].sum()
+    assert total > 1.5
+    assert found["active"].sentence.startswith("None of 10 latents is active (")
+    for text in (found["active"].sentence, found.conclusion, *found.limits):
+        assert "has collapsed" not in text
+        assert "almost no information" not in text
+    assert f"posteriors differ from the prior by {total:.2g} nats" in found.conclusion
+    assert f"z0 ({found.arrays['kl'][0]:.2f} nats)" in found["active"].sentence
+    assert "not polarized" in found["active"].sentence
+
+
+def test_a_few_wide_posteriors_are_no_collapse():
+    encode, decode, x = linear([5.0, 5.0, 4.0])
+
+    def outlier(x):
+        mean, log_variance = encode(x)
+        return mean, torch.where(torch.arange(len(x))[:, None] == 0, math.log(100.0), log_variance)
+
+    found = explain(outlier, decode, x, likelihood=Gaussian())
+    assert found["active"].value.estimate == 0
+    assert found["active"].value.high > 0
+    assert "is not shown to have collapsed" in found.conclusion
+    assert not any("collapsed to the prior" in limit for limit in found.limits)
+
+
+def test_latents_between_active_and_passive_carry_information():
+    encode, decode, x = clusters(10, always=1)
+    found = explain(encode, decode, x, likelihood=Gaussian())
+    assert "1 of 11 latents is active (" in found["active"].sentence
+    assert "): z10. Between active and passive, by mean KL: z0 (" in found["active"].sentence
+    assert "almost no information" not in found["active"].sentence
+    assert "most precise" not in found["active"].sentence
+    silent = explain(*linear([3.0, 2.0, 0.01]), likelihood=Gaussian())["active"].sentence
+    assert silent.endswith("): z0, z1, the most precise first. The other one carries almost no information.")
 
 
 def test_other_priors_likelihoods_and_posteriors():
@@ -406,6 +582,13 @@ def test_doubts_are_reported():
     assert any("too few for neighbourhoods of 50" in limit for limit in few.limits)
     wide = explain(lambda x: (encode(x)[0], encode(x)[1].exp()), decode, x, likelihood=Gaussian())
     assert any(limit.startswith("Every posterior is at least as wide") for limit in wide.limits)
+    condition = "If what `encode` returns second is the logarithm of variances, then "
+    assert wide.conclusion.startswith(condition)
+    assert wide["active"].sentence.startswith(condition)
+    assert "has collapsed" not in str(wide)
+    named = explain(lambda x: {"mu": encode(x)[0], "log_var": 0.0 * x[:, :2] + 0.5}, decode, x, likelihood=Gaussian())
+    assert condition not in str(named)
+    assert not any(limit.startswith("Every posterior is at least as wide") for limit in named.limits)
     batch = explain(lambda x: (encode(x)[0] - encode(x)[0].mean(0), encode(x)[1]), decode, x + 1, likelihood=Gaussian())
     assert any("depends on the others in its batch" in limit for limit in batch.limits)
     drawn = explain(lambda x: (encode(x)[0] + torch.randn(1), encode(x)[1]), decode, x, likelihood=Gaussian())
@@ -427,6 +610,30 @@ def test_constant_factors_are_a_reason():
     found = explain(encode, decode, x, factors=np.zeros((FEW, 1), int), likelihood=Gaussian())
     assert found["scores"].value is None
     assert any("The factors cannot be scored. At least one factor must vary" in limit for limit in found.limits)
+
+
+def test_a_constant_factor_is_left_out_aloud():
+    encode, decode, x = linear([3.0, 1.0])
+    factors = {"side": np.arange(FEW) % 3, "colour": np.zeros(FEW, int)}
+    found = explain(encode, decode, x, factors=factors, likelihood=Gaussian())
+    alone = explain(encode, decode, x, factors={"side": factors["side"]}, likelihood=Gaussian())
+    assert found["scores"].value == alone["scores"].value
+    left_out = "Constant among these points, and left out of MIG and SAP: colour."
+    assert left_out in found["scores"].sentence
+    assert left_out in found.limits
+    assert "Constant" not in str(alone)
+
+
+def test_what_counting_makes_of_noise_stands_beside_what_latents_carry():
+    encode, decode, x = linear([3.0, 1.0])
+    noise = np.random.default_rng(0).integers(0, 10, size=FEW)
+    found = explain(encode, decode, x, factors={"noise": noise}, likelihood=Gaussian())
+    carried, shuffled = re.search(r"\((\d+) % of its entropy, (\d+) % for codes shuffled\)", str(found)).groups()
+    # Counts of 20 bins and 10 levels give about 19 · 9 / (2 · 95) nats of an entropy of 2.3, where bins are full.
+    assert int(shuffled) > 15
+    assert int(carried) == pytest.approx(int(shuffled), abs=10)
+    collapsed = explain(lambda x: (1e-3 * encode(x)[0], 0.0 * encode(x)[1]), decode, x, factors={"noise": noise})
+    assert "carries most" not in collapsed["scores"].sentence
 
 
 ENCODE, DECODE, POINTS = linear([3.0, 1.0])

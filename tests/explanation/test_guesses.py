@@ -1,5 +1,7 @@
 """What `explain` guesses of a likelihood that it was not given, and that a finding which rests on it says so."""
 
+import re
+
 import pytest
 import torch
 
@@ -41,6 +43,9 @@ def test_pixels_in_0_to_1_are_guessed_to_be_bernoulli():
     known = explain(encode, lambda z: logits(z).sigmoid(), x, likelihood=Bernoulli())
     assert found.about["likelihood"] == "unknown (Bernoulli guessed)"
     assert found["law"].value == known["law"].value
+    assert found["law"].sentence.endswith(
+        "If pixels are Bernoulli, a guess from values in 0 … 1, then they fit best at β = 1."
+    )
     assert found["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
     assert found["law"].sentence.startswith("If pixels are Bernoulli, a guess from values in 0 … 1, ")
     assert "the encoder's variances are those" in found["law"].sentence
@@ -62,6 +67,11 @@ def test_logits_are_recognised():
     resting = {finding.name for finding in found.findings if finding.sentence.endswith(says_so)}
     assert resting == {"orthogonality", "columns", "effects"}
     assert found["law"].sentence.startswith("If the output of `decode` is logits of Bernoulli pixels, a guess from its")
+    assert (
+        "2 of 2 latents are active. If the output of `decode` is logits of Bernoulli pixels, a guess from its range, "
+        "then the decoder "
+    ) in found.conclusion
+    assert "guess" not in known.conclusion
     assert (found.arrays["traversal"] == known.arrays["traversal"]).all()
 
 
@@ -73,7 +83,7 @@ def test_the_scale_of_gaussian_pixels_is_asked_for(scale):
         assert found["law"].value.estimate == pytest.approx(0.0, abs=1e-12)
         sentence = found["law"].sentence
         assert sentence.startswith("If pixels are Gaussian, a guess, ")
-        assert f"With β = 1 they fit best at pixels of scale {scale:g}." in sentence
+        assert f"If pixels are Gaussian, then with β = 1 they fit best at pixels of scale {scale:g}." in sentence
         assert found.about["likelihood"] == "unknown (Gaussian guessed)"
         assert not any("not at β" in limit for limit in found.limits)
     known = explain(encode, decode, x, likelihood=Gaussian(scale))
@@ -114,3 +124,32 @@ def test_a_guess_contradicts_nothing(squashed):
     assert "are not those" not in found["law"].sentence
     assert found["law"].sentence.startswith("Not tested, because the likelihood is a guess. Were pixels ")
     assert "variances would differ by " in found["law"].sentence
+    fits = [text for text in (*re.split(r"(?<=\.) ", found["law"].sentence), *found.limits) if "fit best at" in text]
+    fits += [limit for limit in found.limits if "variances fit the law best at β" in limit]
+    assert fits
+    assert all(text.startswith("If ") for text in fits)  # what rests on the guess says so
+
+
+@pytest.mark.parametrize("likelihood", [None, Gaussian()])
+@pytest.mark.parametrize("beta", [1.0, None])
+@pytest.mark.parametrize("log_variance", [-400.0, -1000.0])
+def test_bytes_for_a_model_of_0_to_1(likelihood, beta, log_variance):
+    """The encoder leaves all bounds: variances vanish, and the β at which they would fit is below all numbers."""
+    x = 255.0 * torch.rand(POINTS, 2, generator=torch.Generator().manual_seed(0)).double()
+
+    def encode(x):
+        return x / 100.0, torch.full_like(x, log_variance)
+
+    def decode(z):
+        return 0.5 + 1e-80 * z
+
+    found = explain(encode, decode, x, likelihood=likelihood, beta=beta)
+    if likelihood is None or beta is None or log_variance == -1000.0:  # whose exponential is 0
+        assert found["law"].value is None
+    else:
+        assert found["law"].sentence.endswith("They fit at no β.")
+    assert "nan" not in str(found)
+    assert "narrower than their means are rounded to" in found["overlap"].sentence
+    assert any("Observations range from " in limit and "x / 255" in limit for limit in found.limits)
+    right = explain(encode, decode, x / 255.0, likelihood=likelihood, beta=beta)
+    assert not any("Observations range" in limit for limit in right.limits)

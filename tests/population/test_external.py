@@ -1,7 +1,7 @@
 """A population of models that were trained elsewhere: it encodes, decodes, is measured and reported like any other."""
 
 import functools
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.distributions import Independent, Normal
 from torch.nn import functional
 
 import axiswise as aw
@@ -247,8 +248,8 @@ class Output(OrderedDict):
         (MEAN, LOG_VARIANCE),
         [MEAN, LOG_VARIANCE],
         DiagonalParameters(MEAN, LOG_VARIANCE),
-        torch.distributions.Normal(MEAN, (0.5 * LOG_VARIANCE).exp()),
-        torch.distributions.Independent(torch.distributions.Normal(MEAN, torch.ones(4, 2)), 1),
+        Normal(MEAN, (0.5 * LOG_VARIANCE).exp()),
+        Independent(Normal(MEAN, torch.ones(4, 2)), 1),
         (IMAGES, MEAN, LOG_VARIANCE),
         [IMAGES.flatten(1), IMAGES, MEAN, LOG_VARIANCE, torch.zeros(()), None],
         {"log_var": LOG_VARIANCE, "mean": MEAN, "loss": torch.zeros(())},
@@ -269,13 +270,73 @@ def test_many_ways_to_return_a_posterior(output):
     assert torch.equal(read.variance, torch.ones(4, 2))
 
 
+HALF = torch.full((4, 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        namedtuple("P", "mean std")(MEAN, HALF),
+        namedtuple("P", "scale loc")(HALF, MEAN),
+        namedtuple("P", "recon mu sigma")(IMAGES, MEAN, HALF),
+        namedtuple("P", "mean variance")(MEAN, HALF.square()),
+        {"mean": MEAN, "std": HALF},
+        {"z_mean": MEAN, "log_sigma": HALF.log()},
+        SimpleNamespace(mu=MEAN, var=HALF.square(), logvar=2.0 * HALF.log()),
+        (IMAGES, Normal(MEAN, HALF)),
+        (Normal(MEAN, HALF), MEAN),
+        {"q": Normal(MEAN, HALF), "recon": IMAGES},
+        [Independent(Normal(IMAGES, 0.1), 3), Normal(MEAN, HALF)],
+        torch.distributions.MultivariateNormal(MEAN, torch.diag_embed(HALF.square())),
+        (MEAN, torch.distributions.LowRankMultivariateNormal(MEAN, torch.zeros(4, 2, 1), HALF.square())),
+    ],
+    ids=[
+        *(
+            "mean std",
+            "scale loc",
+            "recon mu sigma",
+            "mean variance",
+            "mapping",
+            "log sigma",
+            "object",
+            "beside images",
+        ),
+        *("beside a code", "in a mapping", "two", "multivariate", "low rank"),
+    ],
+)
+def test_names_and_distributions_decide_what_a_width_is(output):
+    """A standard deviation of ½, however it is returned, is never taken for a log-variance of ½."""
+    read = as_posterior(output, 4, pixels=9)
+    assert torch.equal(read.mean, MEAN)
+    torch.testing.assert_close(read.variance, HALF.square())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_widened_and_the_decoder_gets_what_the_encoder_gave(dtype):
+    weight = torch.eye(2, dtype=dtype)
+    reader = Reader(lambda x: (x @ weight, x), lambda z: z @ weight)
+    x = torch.ones(4, 2, dtype=dtype)
+    mean = reader.encode(x).mean
+    assert mean.dtype == reader.decode(mean).dtype == torch.float32
+    assert torch.equal(reader.decode(mean), torch.ones(4, 2))
+
+
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
         (torch.zeros(4, 4), r"Got one tensor of shape \(4, 4\). If that is both side by side"),
         ((MEAN, MEAN, MEAN), r"Got 3 parts: a tensor of shape \(4, 2\), a tensor of .* so that it returns these two"),
         ((MEAN, 0.0), r"Got 2 parts: a tensor of shape \(4, 2\), float"),
-        ({"mean": MEAN}, r"Got dict. Wrap it so that it does"),
+        (
+            {"mean": MEAN},
+            r"Got dict with the names mean. Wrap it so that it does. Names that are understood: mean, mu, ",
+        ),
+        (
+            namedtuple("Output", "recon z_code z_width")(IMAGES, MEAN, MEAN),
+            r"Got Output with the names recon, z_code, z",
+        ),
+        (torch.distributions.Laplace(MEAN, torch.ones(4, 2)), r"Got Laplace. Wrap it so that it does.$"),
+        ((Normal(MEAN, 1.0), Normal(MEAN, 2.0)), r"2 parts: Normal, Normal"),
         ((MEAN, torch.zeros(4, 1)), r"the same shape. Got \(4, 2\) and \(4, 1\); .*expand_as"),
         ((torch.zeros(3, 2), torch.zeros(3, 2)), r"a row of latents for each of 4 observations. Got shape \(3, 2\)"),
         ((torch.zeros(4), torch.zeros(4)), r"a row of latents for each of 4 observations. Got shape \(4,\)"),
@@ -352,6 +413,7 @@ def test_a_model_that_cannot_be_read_says_why(encode, decode, reason):
         (torch.zeros(2, 3, dtype=torch.uint8), r"Got shape \(2, 3\), torch.uint8. Bytes become grey values"),
         (torch.zeros(0, 3), r"none of its axes empty. Got shape \(0, 3\)"),
         (torch.full((2, 3), torch.nan), r"`x` must be finite. Got 6 values that are NaN or infinite, in 2 of 2 rows"),
+        (torch.zeros(2, 3, device="meta"), r"`x` must hold numbers. Got a tensor on the device meta"),
     ],
 )
 def test_observations_that_are_none_are_named(x, reason, as_installed):

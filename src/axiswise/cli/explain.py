@@ -137,7 +137,7 @@ def _likelihood(text: str | None) -> "Likelihood | None":
 
     if text is None:
         return None
-    kind, _, scale = text.partition(":")
+    kind, _, scale = text.casefold().partition(":")
     if kind == "bernoulli" and not scale:
         return Bernoulli()
     if kind == "gaussian" and (width := _number(scale)) is not None:

@@ -28,10 +28,28 @@ DERIVATIVES = 1 << 24  # numbers in all Jacobians together: 1,070 points of 784 
 KL_ABOVE = 0.01  # nats; what makes a latent active under a prior without a variance
 STILL = 1e-6  # of the largest spread, below which a code without noise counts as constant
 STEP = 1e-2  # of central differences: float32 leaves about 1e-5 / STEP, their curvature about STEP²
+STEP_ERROR = 1e-3  # of central differences, as a share of the slope
+ROUNDED = 10  # units in the last place that differentiation may be wrong by
+SAME = 1e-5  # of the spread, within which two results are the same
 NAMED = 12  # latents that are listed by name
 
 Guess = Literal["Bernoulli", "logits", "Gaussian"]
 """A likelihood that was not given: Bernoulli pixels, the same of which `decode` returns logits, or Gaussian ones."""
+
+
+Unsteady = Literal["draws", "depends on its batch"]
+"""Why what a function returns for a row is not a function of that row alone."""
+
+
+class Slopes(NamedTuple):
+    """The decoder's derivatives at some codes."""
+
+    jacobians: Float[Tensor, "m x z"]
+    gram: Float[Tensor, "m z z"]
+    not_differentiable: str | None
+    """PyTorch's message where the decoder has no derivatives and differences were taken, "" where there is none."""
+    rounding: float
+    """Error to expect of the Jacobians, as a share of their size."""
 
 
 class Observed(NamedTuple):
@@ -45,10 +63,8 @@ class Observed(NamedTuple):
     """One sample of each posterior."""
     decoded: Float[Tensor, "m x"]
     """E[x | z] at the first m codes."""
-    jacobians: Float[Tensor, "m x z"]
-    gram: Float[Tensor, "m z z"]
-    not_differentiable: str | None
-    """PyTorch's message where the decoder has no derivatives and differences were taken, "" where there is none."""
+    slopes: Slopes | Unsteady
+    """The decoder's derivatives, or why it has none that mean anything."""
     kl: Float[Tensor, "n z"] | None
     """KL(q(z_j | x) ‖ p(z_j)); None without noise."""
     active: list[int]
@@ -61,8 +77,10 @@ class Observed(NamedTuple):
     """Standard deviation of a Gaussian prior; None for others."""
     shape: tuple[int, ...]
     """Of the latents of one observation."""
-    batch_dependent: bool
-    """Whether the encoding of an observation depends on the others in its batch."""
+    maybe_variances: bool
+    """Whether what stood second in a tuple was read as log-variances, and may be variances or their roots."""
+    unsteady: Unsteady | None
+    """Why the encoding of an observation is not a function of that observation alone."""
 
     @property
     def latents(self) -> int:
@@ -90,7 +108,6 @@ def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Pri
         AxiswiseError: If the model's outputs cannot be used.
     """
     posterior = reader.encode(x)
-    alone = reader.encode(x[:1]).mean
     latents = posterior.mean.shape[-1]
     expected = getattr(prior, "latents", latents)
     if expected != latents:
@@ -98,11 +115,13 @@ def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Pri
     noise = normal(seed, "explain", 0, tuple(posterior.mean.shape), dtype=posterior.mean.dtype)
     samples = posterior.sample(noise.to(posterior.mean.device))
     noisy = not isinstance(posterior, DeterministicParameters)
+    wide = noisy and bool((posterior.log_variance >= 0.0).all()) and bool(posterior.log_variance.any())
+    doubtful = wide and reader.by_place
     kl = prior.kl(posterior, samples).per_latent if noisy else None
     scale = _prior_scale(prior, posterior.mean[:1])
 
     count = min(len(x), max(2, DERIVATIVES // (x[0].numel() * latents)))
-    codes = posterior.mean[:count]
+    codes, precision = posterior.mean[:count], torch.finfo(reader.dtype or x.dtype).eps
     decoded = _decoded(reader, codes, x, likelihood)
     shape = reader.latent_shape or (latents,)
     guess = None
@@ -112,17 +131,13 @@ def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Pri
     if guess == "logits":
         outputs = reader.decode
         reader, decoded = Reader(reader.encoder, lambda z: outputs(z).sigmoid()), decoded.sigmoid()
-    jacobians, not_differentiable = _jacobians(reader.decode, codes)
-    refuse_non_finite("The Jacobian of `decode`", jacobians)
     return Observed(
         reader=reader,
         x=x,
         posterior=posterior,
         samples=samples,
         decoded=decoded,
-        jacobians=jacobians,
-        gram=as_gram(jacobians),
-        not_differentiable=not_differentiable,
+        slopes=_unsteady(reader.decode, codes) or _slopes(reader, codes, precision),
         kl=kl,
         active=_active(posterior, kl, scale),
         likelihood=likelihood,
@@ -130,7 +145,8 @@ def observe(reader: Reader, x: Tensor, likelihood: Likelihood | None, prior: Pri
         prior=prior,
         scale=scale,
         shape=shape,
-        batch_dependent=not torch.allclose(alone, posterior.mean[:1], rtol=1e-3, atol=1e-3),
+        maybe_variances=doubtful,
+        unsteady=_unsteady(lambda rows: _moments(reader.encode(rows)), x),
     )
 
 
@@ -200,6 +216,39 @@ def _guess(decoded: Float[Tensor, "m x"], pixels: Float[Tensor, "m x"]) -> Guess
         return "Bernoulli"
     as_logits, as_means = ((values - pixels).double().square().mean() for values in (decoded.sigmoid(), decoded))
     return "logits" if as_logits < as_means else "Gaussian"
+
+
+def _moments(posterior: Parameters) -> Float[Tensor, "n w"]:
+    """Means and variances side by side."""
+    return torch.cat([posterior.mean, posterior.variance], 1)
+
+
+def _unsteady(function: Callable[[Tensor], Tensor], rows: Tensor) -> Unsteady | None:
+    """Calls a function again, and then with half of its rows, each twice: whether it draws, or looks at the batch.
+
+    The batch keeps its size, and what is compared its place, so that the same numbers are added in the same order.
+    """
+    halved = rows[torch.arange(len(rows), device=rows.device) // 2 * 2]
+    with torch.no_grad():
+        first, again, among_others = (function(each).double() for each in (rows, rows, halved))
+    tolerance = SAME * first.std().item()
+    if not torch.allclose(first, again, SAME, tolerance):
+        return "draws"
+    return None if torch.allclose(first[::2], among_others[::2], SAME, tolerance) else "depends on its batch"
+
+
+def _slopes(reader: Reader, codes: Float[Tensor, "m z"], precision: float) -> Slopes:
+    """The decoder's derivatives, and how good they are.
+
+    Arguments:
+        reader: The model.
+        codes: Where to take them.
+        precision: What the model's numbers are rounded to.
+    """
+    jacobians, message = _jacobians(reader.decode, codes)
+    refuse_non_finite("The Jacobian of `decode`", jacobians)
+    rounding = ROUNDED * precision if message is None else max(STEP_ERROR, precision / STEP)
+    return Slopes(jacobians, as_gram(jacobians), message, rounding)
 
 
 def _jacobians(

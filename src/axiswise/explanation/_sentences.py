@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from axiswise.distributions import Bernoulli, Gaussian
-from axiswise.explanation._observation import KL_ABOVE, NAMED, STEP, Guess, Observed
+from axiswise.explanation._observation import KL_ABOVE, NAMED, STEP, Guess, Observed, Unsteady
 from axiswise.explanation._quantities import (
     Activity,
     Aggregate,
@@ -30,6 +30,8 @@ SLIGHT = 0.1  # of a baseline, up to which a difference from it is called slight
 GAP = 0.01  # of the largest singular value, below which neighbours are hard to tell apart
 CLOSE, ROUGH = 0.1, 0.4  # mean |log(σ² / law)| below which variances are, or are roughly, those of the law
 LARGE = math.log(3.0)  # mean |log| of ratios from which they are factors in sentences, not percent
+NO_WIDTH = 1e-9  # of an estimate, below which an interval is rounding
+OUTSIDE = 1.0  # by which observations leave 0 … 1 where they are probably not scaled as in training
 APART = 0.95  # of the largest information, above which encodings hardly overlap
 
 ROLINEK = "Rolinek, Zietlow and Martius, Variational autoencoders pursue PCA directions (by accident), CVPR 2019, {}"
@@ -38,10 +40,35 @@ ALLEN = "Allen, Unpicking data at the seams: VAEs, disentanglement and independe
 MATHIEU = "Mathieu, Rainforth, Siddharth and Teh, Disentangling disentanglement in VAEs, ICML 2019, {}"
 CHEN = "Chen, Li, Grosse and Duvenaud, Isolating sources of disentanglement in VAEs, NeurIPS 2018, {}"
 
-RANDOM_MODEL = (
-    "The model draws random numbers of its own even in evaluation mode: its numbers hold for one draw. "
-    "Return means and log-variances from the encoder, and E[x | z] from the decoder."
-)
+UNSTEADY_ENCODER: dict[Unsteady, str] = {
+    "draws": (
+        "The encoder draws random numbers of its own even in evaluation mode: all numbers hold for one draw. Let it "
+        "return means and log-variances."
+    ),
+    "depends on its batch": (
+        "The encoding of an observation depends on the others in its batch, as with batch norm that keeps no running "
+        "statistics: all numbers hold for this batch alone."
+    ),
+}
+"""What it means where encodings are not functions of single observations."""
+NO_SLOPES: dict[str, str] = {
+    "draws": (
+        "the decoder returns something else each time it is called with the same z, as with dropout that is called as "
+        "a function"
+    ),
+    "depends on its batch": (
+        "what the decoder returns for one z depends on the others in its batch, as with batch norm that keeps no "
+        "running statistics"
+    ),
+}
+"""Why nothing that rests on the decoder's slope can be said, by the reason."""
+STEADY: dict[Unsteady, str] = {
+    "draws": (
+        "Let it return E[x | z], not a sample: call model.eval(), and pass training=self.training to functional.dropout"
+    ),
+    "depends on its batch": "Let its norm keep running statistics, and call model.eval()",
+}
+"""What to do about it."""
 
 GUESSED: dict[Guess, str] = {
     "Bernoulli": (
@@ -78,6 +105,13 @@ ADVICE: dict[tuple[bool, bool | None], str] = {
 }
 """What to do, by whether the decoder, and factors where they are known, prefer the axes of the latents."""
 FROM_LOGITS = " This takes the output of `decode` for logits, which is a guess."
+
+
+IF_LOG_VARIANCE = "If what `encode` returns second is the logarithm of variances, then "
+OR_VARIANCE = (
+    "Every posterior would be at least as wide as the prior, as where these are variances or standard deviations."
+)
+APART_GROUPS = "Explain groups of observations apart, such as one class or one cluster: x[group]."
 
 
 class Written(NamedTuple):
@@ -127,40 +161,53 @@ def write_conclusion(observed: Observed, quantities: Quantities) -> str:
         quantities: Its numbers.
     """
     count, latents = len(observed.active), observed.latents
-    directions, scored = quantities.orthogonality, quantities.scores
-    if count == 0:
+    scored = quantities.scores
+    if quantities.activity.collapsed:
         return "No latent is active: the model has collapsed, and its latents say nothing of observations."
+    if count == 0 and observed.maybe_variances:
+        return f"{IF_LOG_VARIANCE}no latent is active, and the model may have collapsed. {OR_VARIANCE}"
+    if count == 0:
+        return (
+            "No latent is active on average, but the model is not shown to have collapsed: "
+            f"{_divergence(quantities.activity)}. {APART_GROUPS}"
+        )
     which = f"{count} of {latents} latents {'is' if count == 1 else 'are'} active."
-    if isinstance(directions, Undefined):
+    if count == 1:
         return f"{which} With no second one, there are no axes to choose between: see what it does."
-    aligned, known = directions.rank.beats_chance, None
+    # Where equal singular values leave DtO undefined, angles between columns decide.
+    preferred = quantities.columns if isinstance(quantities.orthogonality, Undefined) else quantities.orthogonality
+    if isinstance(preferred, Undefined):
+        return f"{which} Whether the decoder prefers their axes is open: {NO_SLOPES[preferred.reason]}."
+    aligned, known = preferred.rank.beats_chance, None
     decoder = f"The decoder {'prefers' if aligned else 'is not shown to prefer'} their axes to rotated ones"
+    if aligned and preferred is quantities.columns:
+        decoder += " as far as equal singular values determine them"
     if isinstance(scored, FactorScores) and scored.rank is not None:
         known = scored.rank.beats_chance
         mig = f"MIG {scored.interval.estimate:.2f}, rotated {scored.baselines[0].value:.2f}"
         decoder += (
             f"; single latents {'' if known else 'are not shown to '}stand for factors better than rotated ({mig})"
         )
+    if observed.guess == "logits":
+        decoder = f"If {IF['logits']}, then the {decoder.removeprefix('The ')}"
     return f"{which} {decoder}. {ADVICE[aligned, known]}"
 
 
 def observation_limits(observed: Observed) -> list[str]:
     """What the model's outputs leave open, before any quantity."""
     limits = []
-    if observed.batch_dependent:
-        limits.append(
-            "The encoding of an observation depends on the others in its batch, as with batch norm that keeps no "
-            "running statistics: all numbers hold for this batch alone."
-        )
+    if observed.unsteady is not None:
+        limits.append(UNSTEADY_ENCODER[observed.unsteady])
     if observed.kl is None:
         limits.append(
             "The encoder gives codes without noise. Nothing that rests on posterior variances can be said: which "
             "latents are passive, whether the encoder obeys its law, how much encodings overlap."
         )
-    elif bool((observed.posterior.log_variance >= 0.0).all()):
+    elif observed.maybe_variances:
         limits.append(
             "Every posterior is at least as wide as a standard normal prior. If the encoder returns variances or "
-            "standard deviations, return the logarithm of the variance instead."
+            "standard deviations, return the logarithm of the variance instead, or give them a name: "
+            '{"mean": mean, "std": std}.'
         )
     if len(observed.x) < FEW:
         limits.append(
@@ -172,15 +219,27 @@ def observation_limits(observed: Observed) -> list[str]:
             f"The likelihood is a guess: {GUESSED[observed.guess]} Pass likelihood=Bernoulli() or "
             "likelihood=Gaussian(scale), whichever the model was trained with."
         )
-    if observed.not_differentiable is not None:
+    low, high = observed.x.min().item(), observed.x.max().item()
+    if (low < -OUTSIDE or high > 1.0 + OUTSIDE) and observed.decoded.min() >= 0.0 and observed.decoded.max() <= 1.0:
+        limits.append(
+            f"Observations range from {low:.3g} to {high:.3g}, and reconstructions lie in 0 … 1. If the model was "
+            "trained on observations in 0 … 1, scale them as in training: x / 255 for bytes."
+        )
+    if isinstance(observed.slopes, str):
+        limits.append(
+            f"Nothing that rests on the decoder's slope can be said: {NO_SLOPES[observed.slopes]}. "
+            f"{STEADY[observed.slopes]}."
+        )
+    elif observed.slopes.not_differentiable is not None:
+        message = observed.slopes.not_differentiable
         reason = (
-            f"PyTorch cannot differentiate the decoder ({observed.not_differentiable})"
-            if observed.not_differentiable
+            f"PyTorch cannot differentiate the decoder ({message})"
+            if message
             else "the decoder hides its derivatives (it detaches, or leaves PyTorch)"
         )
         limits.append(
-            f"Derivatives were taken as central differences of step {STEP:g}, good to about three digits, because "
-            f"{reason}."
+            f"Derivatives were taken as central differences of step {STEP:g}, good to about "
+            f"{_percent(observed.slopes.rounding, 1)}, because {reason}."
         )
     return limits
 
@@ -217,7 +276,7 @@ def _active(observed: Observed, activity: Activity) -> Written:
     )
     if value is not None and value.low < value.high:
         criterion += f"; 95 %: {value.low:.0f} to {value.high:.0f}"
-    if not observed.active:
+    if activity.collapsed:
         limit = (
             "No latent is active: the posterior has collapsed to the prior, and the decoder's geometry says nothing "
             "about how observations are encoded."
@@ -225,14 +284,41 @@ def _active(observed: Observed, activity: Activity) -> Written:
         return Written(
             finding(f"None of {latents} latents is active ({criterion}): the model has collapsed."), (limit,)
         )
-    passive = latents - count
-    which = f": {_names(observed, observed.active)}, the most precise first" if passive else ""
-    others = "The other one carries" if passive == 1 else f"The other {passive} carry"
-    rest = f" {others} almost no information." if passive else ""
-    if activity.mixed:
-        mixed = _names(observed, activity.mixed)
-        rest += f" Neither active nor as wide as the prior: {mixed}; the regime is not polarized."
-    return Written(finding(f"{count} of {latents} latents are active ({criterion}){which}.{rest}"))
+    between = _between(observed, activity)
+    if observed.maybe_variances and not observed.active:
+        sentence = f"{IF_LOG_VARIANCE}none of {latents} latents is active ({criterion}). {OR_VARIANCE}"
+        return Written(finding(sentence))
+    if not observed.active:
+        limit = (
+            "No latent is active on average, so that nothing was compared over active latents. "
+            f"Yet {_divergence(activity)}: activity goes by the mean over points, which few wide posteriors can "
+            f"dominate. {APART_GROUPS}"
+        )
+        sentence = f"None of {latents} latents is active ({criterion}), but {_divergence(activity)}.{between}"
+        return Written(finding(sentence), (limit,))
+    passive = latents - count - len(activity.between)
+    which = f": {_names(observed, observed.active)}" if count < latents else ""
+    which += ", the most precise first" if which and count > 1 else ""
+    others = "other one carries" if passive == 1 else f"other {passive} carry"
+    rest = f" The {others} almost no information." if passive else ""
+    verb = "is" if count == 1 else "are"
+    return Written(finding(f"{count} of {latents} latents {verb} active ({criterion}){which}.{rest}{between}"))
+
+
+def _between(observed: Observed, activity: Activity) -> str:
+    """Latents that are neither active nor silent, with their divergence; nothing where there are none."""
+    if not activity.between or activity.kl is None:
+        return ""
+    named = [f"{observed.name(latent)} ({activity.kl[latent]:.2f} nats)" for latent in activity.between[:NAMED]]
+    more = ", …" if len(activity.between) > NAMED else ""
+    regime = "; the regime is not polarized" if activity.mixed else ""
+    return f" Between active and passive, by mean KL: {', '.join(named)}{more}{regime}."
+
+
+def _divergence(activity: Activity) -> str:
+    """What encodings cost, in words."""
+    total = 0.0 if activity.kl is None else float(activity.kl.sum())
+    return f"posteriors differ from the prior by {total:.2g} nats (mean KL)"
 
 
 def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Written:
@@ -244,9 +330,8 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
         reference=ROLINEK.format("equation 29 (DtO) and proposition 1"),
     )
     if isinstance(found, Undefined):
-        reason = _no_second_direction(observed)
-        limit = f"The distance to orthogonality is undefined. {reason}"
-        return Written(finding(f"Undefined. {reason}", value=None), (limit,))
+        sentence, limits = _undefined_orthogonality(observed, found)
+        return Written(finding(sentence, value=None), limits)
     limits = ()
     if found.gap < GAP:
         limits = (
@@ -259,35 +344,48 @@ def _orthogonality(observed: Observed, found: Orthogonality | Undefined) -> Writ
     sentence = (
         f"The decoder's local principal directions are {'' if found.rank.beats_chance else 'not shown to be '}{nearer} "
         f"to the latent axes than chance: DtO over the {len(observed.active)} active latents is "
-        f"{_with_interval(found.interval, '.2f')}, where 0 is aligned and a random rotation gives {chance.value:.2f}. "
+        f"{_with_interval(found.interval, 2)}, where 0 is aligned and a random rotation gives {chance.value:.2f}. "
         f"{_rotations(found.rank, 'below')}"
     )
     return Written(finding(sentence, value=found.interval, baselines=found.baselines), limits)
 
 
+def _undefined_orthogonality(observed: Observed, found: Undefined) -> tuple[str, tuple[str, ...]]:
+    """The sentence where there is no distance to orthogonality, and its limits."""
+    match found.reason:
+        case "draws" | "depends on its batch":
+            return _no_slopes(found), ()
+        case "equal singular values":
+            limit = (
+                "Neighbouring singular values of the decoder are equal to rounding at the median point. The directions "
+                "in between are whatever rounding makes them, and DtO is undefined."
+            )
+            return "Undefined: the decoder has equal singular values, which determine no directions.", (limit,)
+        case _:
+            reason = _no_second_direction(observed)
+            return f"Undefined. {reason}", (f"The distance to orthogonality is undefined. {reason}",)
+
+
 def _columns(found: Columns | Undefined) -> Written:
+    finding = partial(
+        Finding,
+        "columns",
+        "Are the effects of different latents orthogonal?",
+        unit="share of JᵀJ off its diagonal",
+        reference=ALLEN.format("equation 8; ") + ROLINEK.format("theorem 2"),
+    )
     if isinstance(found, Undefined):
-        return Written(None)
+        return Written(finding(_no_slopes(found), value=None) if found.reason in NO_SLOPES else None)
     value, rotated = found.interval, found.baselines[0]
     closer = f"{_slightly(found.rank, value.high, rotated)}closer"
     sentence = (
         f"The effects of different latents are {'' if found.rank.beats_chance else 'not shown to be '}{closer} to "
-        f"orthogonal than after a random rotation: {_percent(value.estimate, 1)} (95 %: {_percent(value.low, 1)} to "
-        f"{_percent(value.high, 1)}) of JᵀJ lies off its diagonal, {_percent(rotated.value, 1)} for the model rotated. "
+        f"orthogonal than after a random rotation: {_with_interval(value, 1, ' %')} of JᵀJ lies off its diagonal, "
+        f"{_percent(rotated.value, 1)} for the model rotated. "
         f"{_rotations(found.rank, 'below')} The effects of the two most similar latents are {found.closest:.0f}° apart "
         "on average. Equal singular values do not affect this."
     )
-    return Written(
-        Finding(
-            "columns",
-            "Are the effects of different latents orthogonal?",
-            sentence,
-            found.interval,
-            "share of JᵀJ off its diagonal",
-            ALLEN.format("equation 8; ") + ROLINEK.format("theorem 2"),
-            found.baselines,
-        )
-    )
+    return Written(finding(sentence, value=found.interval, baselines=found.baselines))
 
 
 def _law(observed: Observed, found: Law | Undefined, beta: float | int | None) -> Written:
@@ -337,8 +435,10 @@ def _best_fit(observed: Observed, found: Law, beta: float | int | None) -> str:
     """Where variances fit the law best: at which β, or, without the scale of Gaussian pixels, at which scale."""
     if observed.guess == "Gaussian":
         weight = 1.0 if beta is None else beta
-        return f"With β = {weight:g} they fit best at pixels of scale {math.sqrt(found.best_beta / weight):.3g}."
-    return f"They fit best at β = {found.best_beta:.3g}." if math.isfinite(found.best_beta) else "They fit at no β."
+        scale = math.sqrt(found.best_beta / weight)
+        return f"If pixels are Gaussian, then with β = {weight:g} they fit best at pixels of scale {scale:.3g}."
+    best = f"fit best at β = {found.best_beta:.3g}" if math.isfinite(found.best_beta) else "fit at no β"
+    return f"They {best}." if observed.guess is None else f"If {IF[observed.guess]}, then they {best}."
 
 
 def _deviations(logarithms: Sequence[float]) -> list[str]:
@@ -356,6 +456,8 @@ def _deviations(logarithms: Sequence[float]) -> list[str]:
 def _undefined_law(found: Undefined) -> tuple[str, tuple[str, ...]]:
     """The sentence where there is no law, and its limits."""
     match found.reason:
+        case "draws" | "depends on its batch":
+            return _no_slopes(found), ()
         case "no noise":
             return "Undefined: codes without noise have no variances.", ()
         case "no active latent":
@@ -368,6 +470,8 @@ def _undefined_law(found: Undefined) -> tuple[str, tuple[str, ...]]:
                 f"The encoder's law needs a variance that follows from the mean, which {found.detail} does not have."
             )
             return f"Undefined for {found.detail}.", (limit,)
+        case "variances vanish":
+            return "Undefined: some posterior variances are 0 to rounding, which no law gives.", ()
         case _:
             return "Undefined: the decoder has no slope, or posteriors are wider than the prior.", ()
 
@@ -382,8 +486,9 @@ def _law_limits(observed: Observed, best: float, beta: float | int | None) -> tu
             "not their level."
         )
     elif observed.guess != "Gaussian" and math.isfinite(best) and not abs(math.log(best / beta)) <= math.log(1.5):
+        the = "The" if observed.guess is None else f"If {IF[observed.guess]}, then the"
         limits.append(
-            f"The variances fit the law best at β = {best:.3g}, not at β = {beta:g}. β, the likelihood or its "
+            f"{the} variances fit the law best at β = {best:.3g}, not at β = {beta:g}. β, the likelihood or its "
             "scale may differ from those of training (a mean over pixels in the loss changes β), or training may not "
             "have converged. The variances do not show which."
         )
@@ -411,8 +516,8 @@ def _local_directions(observed: Observed, found: LocalDirections | Undefined) ->
     sentence = (
         f"Active latents {follow} the local principal directions of the data "
         f"{_slightly(found.rank, value.high, rotated)}better than after a random rotation: the mean angle is "
-        f"{value.estimate:.1f}° (95 %: {value.low:.1f}° to {value.high:.1f}°), {rotated.value:.1f}° for the model "
-        f"rotated, where 90° is unrelated. {_rotations(found.rank, 'below')} To global principal directions it is "
+        f"{_with_interval(value, 1, '°')}, {rotated.value:.1f}° for the model "
+        f"rotated. {_rotations(found.rank, 'below')} To global principal directions it is "
         f"{found.to_global:.1f}°."
     )
     limit = (
@@ -425,6 +530,8 @@ def _local_directions(observed: Observed, found: LocalDirections | Undefined) ->
 def _undefined_local_directions(observed: Observed, found: Undefined) -> tuple[str, tuple[str, ...]]:
     """The sentence where there are no angles to local directions, and its limits."""
     match found.reason:
+        case "draws" | "depends on its batch":
+            return _no_slopes(found), ()
         case "no second direction":
             return f"Undefined. {_no_second_direction(observed)}", ()
         case "too few points":
@@ -446,7 +553,7 @@ def _aggregate(observed: Observed, found: Aggregate) -> Written:
     farthest = int(found.per_latent.argmax())
     sentence = (
         f"The aggregate of all encodings {fits}, latent by latent: its distance over "
-        f"{'active ' if observed.active else ''}latents is {_with_interval(value, '.3f')} standard deviations "
+        f"{'active ' if observed.active else ''}latents is {_with_interval(value, 3)} standard deviations "
         f"of the prior, {samples.value:.3f} (95 %: {samples.low:.3f} to {samples.high:.3f}) for draws of the prior "
         f"itself; it is largest at "
         f"{observed.name(found.latents[farthest])}, {found.per_latent[farthest]:.3f}."
@@ -470,8 +577,16 @@ def _aggregate(observed: Observed, found: Aggregate) -> Written:
 
 
 def _overlap(found: Overlap | Undefined) -> Written:
+    finding = partial(
+        Finding,
+        "overlap",
+        "How much do the encodings overlap?",
+        unit="information I(x; z), nats",
+        reference=MATHIEU.format("section 3.1 (overlap)"),
+    )
     if isinstance(found, Undefined):
-        return Written(None)
+        sentence = "Undefined: some posteriors are narrower than their means are rounded to."
+        return Written(finding(sentence, value=None) if found.reason == "variances vanish" else None)
     information, apart = found.interval.estimate, found.interval.low > APART * found.largest
     sentence = (
         f"The encodings of different observations {'hardly overlap' if apart else 'overlap'}: an encoding carries "
@@ -482,12 +597,21 @@ def _overlap(found: Overlap | Undefined) -> Written:
         f"The encodings of {found.points:,} points hardly overlap: their information about the observation is at least "
         f"{information:.1f} nats. Use more points to see how much more."
     )
-    question, unit = "How much do the encodings overlap?", "information I(x; z), nats"
-    reference = MATHIEU.format("section 3.1 (overlap)")
-    return Written(Finding("overlap", question, sentence, found.interval, unit, reference), (limit,) if apart else ())
+    return Written(finding(sentence, value=found.interval), (limit,) if apart else ())
 
 
-def _effects(observed: Observed, found: Effects) -> Written:
+def _effects(observed: Observed, found: Effects | Undefined) -> Written:
+    # A vector has no pixels.
+    part = "pixel" if observed.x.ndim > 2 else "value"
+    finding = partial(
+        Finding,
+        "effects",
+        "What does each latent do to an observation?",
+        reference=ROLINEK.format("equation 17 (the decoder, linearised)"),
+    )
+    if isinstance(found, Undefined):
+        unit = f"change of a {part} by one standard deviation of a latent"
+        return Written(finding(_no_slopes(found), value=None, unit=unit))
     first, changes = found.order[0], found.per_latent
     total = float((changes**2).sum())
     name, ahead = observed.name(first), found.lead is None or found.lead.low > 0.0
@@ -495,19 +619,11 @@ def _effects(observed: Observed, found: Effects) -> Written:
     share = f" {name} does {_percent(changes[first] ** 2 / total)} of what all latents do." if total > 0.0 else ""
     headline = f"{name} changes observations most" if ahead else "No latent is shown to change observations most"
     sentence = (
-        f"{headline}: one standard deviation of {name} moves a pixel by {found.interval.estimate:.3f} (root mean "
+        f"{headline}: one standard deviation of {name} moves a {part} by {found.interval.estimate:.3f} (root mean "
         f"square){others}.{share}"
     )
-    return Written(
-        Finding(
-            "effects",
-            "What does each latent do to an observation?",
-            sentence,
-            found.interval,
-            f"change of a pixel by one standard deviation of {observed.name(first)}",
-            ROLINEK.format("equation 17 (the decoder, linearised)"),
-        )
-    )
+    unit = f"change of a {part} by one standard deviation of {name}"
+    return Written(finding(sentence, value=found.interval, unit=unit))
 
 
 def _scores(observed: Observed, found: FactorScores | Undefined | None, names: Sequence[str]) -> Written:
@@ -524,13 +640,17 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
     if isinstance(found, Undefined):
         limit = f"The factors cannot be scored. {found.detail}"
         return Written(finding(f"Undefined. {found.detail}", value=None), (limit,))
+    rows = zip(names, found.information, found.shuffled, found.varies, strict=True)
     best = [
-        f"{observed.name(int(row.argmax()))} carries most about {name} ({_percent(row.max())} of its entropy)"
-        for name, row, varies in zip(names, found.information, found.varies, strict=True)
+        f"{observed.name(int(row.argmax()))} carries most about {name} ({_percent(row.max())} of its entropy, "
+        f"{_percent(shuffled)} for codes shuffled)"
+        for name, row, shuffled, varies in rows
         if varies
     ]
+    constant = [name for name, varies in zip(names, found.varies, strict=True) if not varies]
+    left_out = f"Constant among these points, and left out of MIG and SAP: {', '.join(constant)}."
     value = found.interval
-    mig = f"MIG is {_with_interval(value, '.3f')}, where 1 is one latent for each factor and 0 none that stands out"
+    mig = f"MIG is {_with_interval(value, 3)}, where 1 is one latent for each factor and 0 none that stands out"
     if found.rank is None:
         headline = f"{mig}."
     else:
@@ -540,8 +660,14 @@ def _scores(observed: Observed, found: FactorScores | Undefined | None, names: S
             f"Single latents {stand} for factors {_slightly(found.rank, value.low, rotated)}better than after a random "
             f"rotation: {mig}, and {rotated.value:.3f} for the model rotated. {_rotations(found.rank, 'above')}"
         )
-    sentence = f"{headline} SAP is {found.sap:.3f}. Among these points, {'; '.join(best[:NAMED])}."
-    return Written(finding(sentence, value=found.interval, baselines=found.baselines))
+    # What a collapsed model carries about factors is what counting makes of noise.
+    which = f" Among these points, {'; '.join(best[:NAMED])}." if observed.active else ""
+    sentence = f"{headline} SAP is {found.sap:.3f}.{which}{f' {left_out}' if constant else ''}"
+    return Written(finding(sentence, value=found.interval, baselines=found.baselines), (left_out,) if constant else ())
+
+
+def _no_slopes(found: Undefined) -> str:
+    return f"Undefined: {NO_SLOPES[found.reason]}."
 
 
 def _no_second_direction(observed: Observed) -> str:
@@ -566,10 +692,22 @@ def _rotations(rank: Rank, side: str) -> str:
     return f"Of {rank.draws} random rotations of this model {count} within that interval or {side}."
 
 
-def _with_interval(value: Interval, digits: str) -> str:
-    """An estimate and its 95 % interval, to the same digits."""
-    text = f"{value.estimate:{digits}} (95 %: {value.low:{digits}} to {value.high:{digits}})"
-    return text.replace("-", "−")
+def _with_interval(value: Interval, digits: int, unit: str = "") -> str:
+    """An estimate and its 95 % interval to the same digits: as many as tell its ends apart, or why nothing does.
+
+    Example:
+        >>> _with_interval(Interval(0.0213, 0.0211, 0.0215, 0.95, 9, "Student t"), 2)
+        '0.0213 (95 %: 0.0211 to 0.0215)'
+        >>> _with_interval(Interval(0.25, 0.25, 0.25, 0.95, 9, "Student t"), 1, " %")
+        '25.0 % (exactly: it does not vary over points)'
+    """
+    numbers = [(100.0 if unit == " %" else 1.0) * number for number in (value.estimate, value.low, value.high)]
+    if numbers[2] - numbers[1] <= NO_WIDTH * max(1.0, abs(numbers[0])):
+        return f"{numbers[0]:.{digits}f}{unit} (exactly: it does not vary over points)".replace("-", "−")
+    while numbers[1] < numbers[2] and f"{numbers[1]:.{digits}f}" == f"{numbers[2]:.{digits}f}":
+        digits += 1
+    own, low, high = (f"{number:.{digits}f}{unit}" for number in numbers)
+    return f"{own} (95 %: {low} to {high})".replace("-", "−")
 
 
 def _percent(share: Any, digits: int = 0) -> str:

@@ -11,10 +11,9 @@ from axiswise._arguments import checked
 from axiswise._columns import Columns, as_array, as_columns, whole_but_continuous
 from axiswise.distributions import Likelihood, Prior, StandardNormal
 from axiswise.errors import AxiswiseError
-from axiswise.explanation._observation import Observed, observe
+from axiswise.explanation._observation import observe
 from axiswise.explanation._quantities import arrays, compute
 from axiswise.explanation._sentences import (
-    RANDOM_MODEL,
     likelihood_name,
     observation_limits,
     write_conclusion,
@@ -49,9 +48,9 @@ def explain(
     random rotations in general and random rotations of this very model; whether the encoder's variances are those that
     the decoder's slope implies; whether latents follow the local principal directions of the data; how far the
     aggregate of all encodings is from the prior; what each latent does to an observation; and, with factors, how far
-    one latent stands for each. Every finding is a sentence, a number with its interval over points, baselines, and the
-    equation that it rests on. The conclusion says what they come to: whether single latents can be read.
-    Limits name what cannot be concluded.
+    one latent stands for each. Every finding is a sentence and the equation that it rests on, and, where there are
+    such, a number with its interval over points, and baselines. The conclusion says what they come to: whether single
+    latents can be read. Limits name what cannot be concluded.
 
     The main baseline is the model itself in other coordinates, :func:`axiswise.models.rotate_latents` with a random R
     among its active latents. Likelihood, reconstructions and, with a full posterior, the ELBO are the same there, so
@@ -66,7 +65,8 @@ def explain(
     Arguments:
         encode: Maps ``(n, …)`` to mean and log-variance, as two tensors, a posterior's named tuple, or a normal
             distribution of PyTorch's. Latents that are feature maps are flattened. A whole model whose forward gives
-            ``(reconstruction, mean, log-variance)`` will do, and an encoder of output objects, such as pythae's.
+            ``(reconstruction, mean, log-variance)`` will do, and an encoder of output objects, such as pythae's. Names
+            decide where an output has any: ``std``, ``sigma`` or ``variance`` beside ``mean`` is converted.
         decode: Maps latents in the encoder's shape to E[x | z], as a tensor or in an output object: probabilities;
             logits only without `likelihood`.
         x: Observations, as `encode` takes them. An array becomes a tensor of float32, bytes (uint8) grey values in 0…1.
@@ -99,6 +99,7 @@ def explain(
         read = as_array(x, "x")
         x = torch.as_tensor(read.astype(np.float32) / (255 if read.dtype == np.uint8 else 1))
     check_observations(x)
+    x = x.detach()
     if len(x) < 2:
         raise AxiswiseError(f"`x` must hold at least 2 observations. Got {len(x)}; one has nothing to compare with.")
     if points < 2:
@@ -108,19 +109,17 @@ def explain(
     chosen = permutation(seed, "explain", len(x))[:points]
     known, names = _factors(factors, factor_names, len(x), chosen)
     with torch.random.fork_rng(devices=[]), evaluating(encode, decode) as changed:
-        before = torch.get_rng_state()
         observed = observe(Reader(encode, decode), x[chosen.to(x.device)], likelihood, prior, seed)
-        random = not torch.equal(torch.get_rng_state(), before) and _differs(observed)
         quantities = compute(observed, known, beta, seed)
     findings, open_questions = write_findings(observed, quantities, beta, names)
-    limits = [*observation_limits(observed), *([RANDOM_MODEL] if random else []), *open_questions]
+    limits = [*observation_limits(observed), *open_questions]
     if known and (whole := whole_but_continuous(known._replace(names=names), known.kinds)):
         limits.append(
             f"{', '.join(whole)}: whole numbers stored as floats, read as continuous. Pass levels as integers."
         )
     about = {
         "points": len(observed.x),
-        "points with Jacobians": len(observed.jacobians),
+        "points with Jacobians": 0 if isinstance(observed.slopes, str) else len(observed.slopes.jacobians),
         "latents": observed.latents,
         "shape of latents": observed.shape,
         "likelihood": likelihood_name(observed),
@@ -138,16 +137,6 @@ def explain(
         arrays(observed, quantities, names),
         write_conclusion(observed, quantities),
     )
-
-
-def _differs(observed: Observed) -> bool:
-    """Whether the same observations are encoded, or decoded, differently the next time."""
-    some = observed.x[:2]
-    first, second = (observed.reader.encode(some) for _ in range(2))
-    with torch.no_grad():
-        decoded, again = (observed.reader.decode(first.mean) for _ in range(2))
-    pairs = ((first.mean, second.mean), (first.cholesky, second.cholesky), (decoded, again))
-    return not all(torch.equal(one, other) for one, other in pairs)
 
 
 def _factors(

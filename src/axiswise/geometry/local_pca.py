@@ -85,7 +85,7 @@ def local_pca(
     if points < 1:
         raise AxiswiseError(f"`points` must be at least 1. Got {points}.")
     active = active_latents(variance, codes.shape, active_below=active_below, device=codes.device)
-    flat = x.flatten(1).double()
+    flat = x.detach().flatten(1).double()
     whole = _leading_directions(flat, latents)
     leading = codes.shape[:-2]
     members, chosen = codes.reshape(-1, *codes.shape[-2:]), active.reshape(-1, latents)

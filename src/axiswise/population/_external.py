@@ -40,12 +40,24 @@ from axiswise.records._identity import stored_as
 from axiswise.shapes import Float, Tensor
 
 CHUNK = 1 << 22  # numbers of observations passed to a user's function at a time
-# Names that output objects of pythae, diffusers and others have for the mean, the log-variance and E[x | z].
-MEANS = ("mean", "mu", "loc", "embedding")
-LOG_VARIANCES = ("log_variance", "logvar", "log_var", "log_covariance")
+# Names that output objects of pythae, diffusers and others have for the mean, the width and E[x | z].
+MEANS = ("mean", "mu", "loc", "embedding", "z_mean")
+LOG_VARIANCES = ("log_variance", "logvar", "log_var", "log_covariance", "z_log_var", "z_logvar")
+LOG_DEVIATIONS = ("log_sigma", "log_std", "log_scale", "logsigma", "logstd")
+DEVIATIONS = ("std", "stddev", "scale", "sigma")
+VARIANCES = ("variance", "var")
 RECONSTRUCTIONS = ("reconstruction", "recon_x", "recon", "x_hat", "sample", "mean")
+WIDTHS: tuple[tuple[tuple[str, ...], Callable[[Tensor], Tensor]], ...] = (
+    (LOG_VARIANCES, lambda width: width),
+    (LOG_DEVIATIONS, lambda width: 2.0 * width),
+    (DEVIATIONS, lambda width: 2.0 * width.log()),
+    (VARIANCES, lambda width: width.log()),
+)
+"""What a width is called, and how it becomes a log-variance."""
+UNDERSTOOD = f"{', '.join(MEANS)}, with {', '.join(name for names, _ in WIDTHS for name in names)}"
 KINDS = {Diagonal: DiagonalParameters, Full: FullParameters, Deterministic: DeterministicParameters}
 
+HALVES = (torch.float16, torch.bfloat16)  # which NumPy, or PyTorch on a CPU, cannot compute everything in
 LARGEST = 1e15  # of observations in single precision
 
 
@@ -69,7 +81,8 @@ def from_models(
         models: Pairs (encode, decode) of modules or other callables. ``encode(x)`` returns a pair of tensors, mean and
             log-variance, a posterior's named tuple, or a normal distribution of PyTorch. ``decode(z)`` returns
             E[x | z]: probabilities, not logits; None where there is no decoder. Tuples of more, such as a model's
-            ``(reconstruction, mean, log-variance)``, and output objects, such as pythae's, are read, too.
+            ``(reconstruction, mean, log-variance)``, are read, too. So are named tuples, mappings and output objects,
+            such as pythae's, by their names alone: ``logvar``, ``std``, ``sigma`` or ``variance`` beside ``mean``.
         posterior: What `encode` returns: Diagonal(), Full() or Deterministic().
         prior: Distribution of the latents.
         likelihood: Distribution of observations around E[x | z].
@@ -132,6 +145,10 @@ class Reader:
         """Shape of the latents of one observation, once one has been encoded."""
         self.latents = 0
         """Their number; 0 before that."""
+        self.by_place = False
+        """Whether the log-variance was known by its place in a tuple alone, without a name."""
+        self.dtype: torch.dtype | None = None
+        """What the encoder returned; half precision is widened for what is computed of it."""
         self._pixels = 0
         """Numbers in one observation; 0 before one has been encoded."""
 
@@ -156,6 +173,8 @@ class Reader:
         if self.decoder is None:
             raise AxiswiseError("The model has no decoder. Give one in place of None.")
         shaped = z if self.latent_shape is None else z.reshape(len(z), *self.latent_shape)
+        if self.dtype in HALVES:
+            shaped = shaped.to(self.dtype)
         own = raw and "raw" in _parameters(self.decoder)
         with evaluating(self.decoder):
             decoded = _called("decode", self.decoder, shaped, {"raw": True} if own else {})
@@ -165,6 +184,7 @@ class Reader:
                 f"`decode` must return a row for each row of z, which has shape {tuple(shaped.shape)}. "
                 f"Got shape {tuple(decoded.shape)}."
             )
+        decoded = _widened(decoded)
         return decoded if own or not raw else self._raw(decoded)
 
     def _raw(self, mean: Tensor) -> Tensor:
@@ -180,7 +200,10 @@ class Reader:
     def _read(self, x: Tensor) -> Parameters:
         """One chunk of posteriors, checked and flattened."""
         self._pixels = x[0].numel()
-        posterior = as_posterior(_called("encode", self.encoder, x, {}), len(x), self._pixels)
+        output = _called("encode", self.encoder, x, {})
+        posterior = as_posterior(output, len(x), self._pixels)
+        self.by_place = isinstance(output, tuple | list) and not (_names(output) or _normals(output, self._pixels))
+        self.dtype = posterior.mean.dtype
         if self._kind is not None and not isinstance(posterior, self._kind):
             raise AxiswiseError(
                 f"`encode` must return {self._kind.__name__} or an equivalent. Got {type(posterior).__name__}. "
@@ -189,7 +212,7 @@ class Reader:
         shape = tuple(posterior.mean.shape[1:])
         self.latent_shape = shape if len(shape) > 1 else None
         fields: Any = posterior
-        flat = type(posterior)(*(part.flatten(1) if len(shape) > 1 else part for part in fields))
+        flat = type(posterior)(*(_widened(part.flatten(1) if len(shape) > 1 else part) for part in fields))
         self.latents = flat.mean.shape[-1]
         for name, part in zip(fields._fields, flat, strict=True):  # pyright: ignore (a named tuple)
             refuse_non_finite(f"The {name.replace('_', '-')} that `encode` returned", part)
@@ -199,9 +222,10 @@ class Reader:
 def as_posterior(output: Any, rows: int, pixels: int = 0) -> Parameters:
     """Reads the output of an encoder, or of a whole model.
 
-    It may be two tensors, a posterior's named tuple, a normal distribution of PyTorch, or an object or mapping with
-    mean and log-variance under a usual name. Of other tuples the reconstruction is left out, and what has no row for
-    each observation, such as a loss; two tensors must remain.
+    It may be two tensors, a posterior's named tuple, a normal distribution of PyTorch, or a named tuple, mapping or
+    object that has a mean and a width under usual names. Names decide where there are any, and standard deviations and
+    variances are converted. Of other tuples the reconstruction is left out, and what has no row for each observation,
+    such as a loss; two tensors, or one normal distribution, must remain.
 
     Arguments:
         output: The output.
@@ -213,6 +237,8 @@ def as_posterior(output: Any, rows: int, pixels: int = 0) -> Parameters:
         tensor(8.)
         >>> as_posterior((torch.ones(4, 9), torch.zeros(4, 2), torch.zeros(4, 2)), 4, pixels=9).variance.sum()
         tensor(8.)
+        >>> as_posterior({"mean": torch.zeros(4, 2), "std": torch.full((4, 2), 0.5)}, 4).variance.sum()
+        tensor(2.)
         >>> as_posterior(torch.zeros(4, 2), 4)
         Traceback (most recent call last):
         axiswise.errors.AxiswiseError: `encode` must return a pair (mean, log-variance) of tensors. Got one tensor ...
@@ -224,15 +250,10 @@ def as_posterior(output: Any, rows: int, pixels: int = 0) -> Parameters:
             "a code without noise: lambda x: axiswise.distributions.DeterministicParameters(encode(x))."
         )
     output = getattr(output, "latent_dist", output)  # where diffusers keeps a posterior
-    if isinstance(output, torch.distributions.Independent):
-        output = output.base_dist
-    if isinstance(output, torch.distributions.Normal):
-        output = (output.mean, output.variance.log())
     if not isinstance(output, Parameters):
-        mean, log_variance = _named(output, MEANS), _named(output, LOG_VARIANCES)
-        if mean is not None and log_variance is not None:
-            output = DiagonalParameters(mean, log_variance)
-    if isinstance(output, tuple | list) and not isinstance(output, Parameters):
+        normals = _normals(output, pixels)
+        output = normals[0] if len(normals) == 1 else _by_name(output) or output
+    if isinstance(output, tuple | list) and not isinstance(output, Parameters) and not _names(output):
         pair = [part for part in output if len(output) == 2 or (_has_rows(part, rows) and part[0].numel() != pixels)]
         if len(pair) != 2 or not all(isinstance(part, Tensor) for part in pair):
             kinds = ", ".join(_described(part) for part in output)
@@ -242,9 +263,10 @@ def as_posterior(output: Any, rows: int, pixels: int = 0) -> Parameters:
             )
         output = DiagonalParameters(*pair)
     if not isinstance(output, DiagonalParameters | FullParameters | DeterministicParameters):
+        understood = f" Names that are understood: {UNDERSTOOD}." if _names(output) else ""
         raise AxiswiseError(
             "`encode` must return a pair (mean, log-variance) of tensors, or DiagonalParameters, FullParameters or "
-            f"DeterministicParameters. Got {_described(output)}. Wrap it so that it does."
+            f"DeterministicParameters. Got {_described(output)}. Wrap it so that it does.{understood}"
         )
     mean = output.mean
     if mean.ndim < 2 or len(mean) != rows or not mean.is_floating_point() or 0 in mean.shape:
@@ -293,6 +315,43 @@ def as_reconstruction(output: Any, rows: int, pixels: int = 0) -> Tensor:
     return found
 
 
+def _normals(output: Any, pixels: int) -> list[Parameters]:
+    """The normal distributions that an output is, or holds beside a reconstruction."""
+    if isinstance(output, tuple | list | Mapping):
+        parts = output.values() if isinstance(output, Mapping) else output
+        found = [one for part in parts if not isinstance(part, tuple | list | Mapping) for one in _normals(part, 0)]
+        return [one for one in found if pixels == 0 or one.mean[0].numel() != pixels] if len(found) > 1 else found
+    if isinstance(output, torch.distributions.Independent):
+        output = output.base_dist
+    if isinstance(output, torch.distributions.Normal):
+        return [DiagonalParameters(output.mean, output.variance.log())]
+    if isinstance(output, torch.distributions.MultivariateNormal | torch.distributions.LowRankMultivariateNormal):
+        return [FullParameters(output.mean, output.scale_tril)]
+    return []
+
+
+def _by_name(output: Any) -> Parameters | None:
+    """A mean and a width that have usual names, the latter as a log-variance."""
+    if isinstance(output, torch.distributions.Distribution):
+        return None  # that is not normal, whatever the names of its parameters
+    mean = _named(output, MEANS)
+    for names, convert in WIDTHS:
+        width = _named(output, names)
+        if mean is not None and width is not None:
+            return DiagonalParameters(mean, convert(width))
+    return None
+
+
+def _names(output: Any) -> tuple[str, ...]:
+    """The names of the parts of a named tuple or a mapping."""
+    return tuple(map(str, output)) if isinstance(output, Mapping) else tuple(getattr(output, "_fields", ()))
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    """Half precision as single precision."""
+    return tensor.float() if tensor.dtype in HALVES else tensor
+
+
 def _named(output: Any, names: Sequence[str]) -> Tensor | None:
     """The first tensor that an object or mapping has under one of some names."""
     keys = output if isinstance(output, Mapping) else {}
@@ -313,6 +372,8 @@ def check_observations(x: Any) -> None:
         axiswise.errors.AxiswiseError: `x` must be a floating-point tensor of observations (n, …). Got list; ...
     """
     refuse_arrays(x)
+    if x.is_meta:
+        raise AxiswiseError("`x` must hold numbers. Got a tensor on the device meta, which has none.")
     if x.ndim < 2 or 0 in x.shape or not x.is_floating_point():
         raise AxiswiseError(
             f"`x` must be a floating-point tensor of observations (n, …), none of its axes empty. "
@@ -406,6 +467,8 @@ def _parameters(function: Callable[..., Any]) -> Sequence[str]:
 
 
 def _described(value: Any) -> str:
+    if names := _names(value):
+        return f"{type(value).__name__} with the names {', '.join(names)}"
     if isinstance(value, tuple | list):
         return f"{type(value).__name__} of {', '.join(_described(part) for part in value)}"
     return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

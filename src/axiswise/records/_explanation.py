@@ -140,9 +140,15 @@ def interval_words(value: Interval) -> str:
     Example:
         >>> interval_words(Interval(0.12345, 0.1, 0.15, 0.95, 100, "Student t"))
         '0.123 (95 %: 0.1 to 0.15)'
+        >>> interval_words(Interval(0.12345, 0.12342, 0.12348, 0.95, 100, "Student t"))
+        '0.1235 (95 %: 0.1234 to 0.1235)'
+        >>> interval_words(Interval(0.5, 0.5, 0.5, 0.95, 100, "Student t"))
+        '0.5 (95 %: no width)'
     """
-    ends = f" ({value.level:.0%}: {value.low:.3g} to {value.high:.3g})" if math.isfinite(value.low) else ""
-    return f"{value.estimate:.3g}{ends}".replace("95%", "95 %").replace("-", "−")
+    digits = next((more for more in range(3, 9) if f"{value.low:.{more}g}" != f"{value.high:.{more}g}"), 0)
+    own, low, high = (f"{end:.{digits or 3}g}" for end in value[:3])
+    ends = f" ({value.level:.0%}: {f'{low} to {high}' if digits else 'no width'})" if math.isfinite(value.low) else ""
+    return f"{own}{ends}".replace("95%", "95 %").replace("-", "−")
 
 
 def _baseline_words(finding: Finding) -> str:

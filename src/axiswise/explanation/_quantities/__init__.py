@@ -47,7 +47,7 @@ class Quantities(NamedTuple):
     local_directions: LocalDirections | Undefined
     aggregate: Aggregate
     overlap: Overlap | Undefined
-    effects: Effects
+    effects: Effects | Undefined
     scores: FactorScores | Undefined | None
     """None without factors."""
 
@@ -71,7 +71,7 @@ def compute(observed: Observed, factors: Values | None, beta: float | int | None
         aggregate=aggregate(observed, seed),
         overlap=overlap(observed),
         effects=effects(observed),
-        scores=None if factors is None else factor_scores(observed, rotations, factors),
+        scores=None if factors is None else factor_scores(observed, rotations, factors, seed),
     )
 
 
@@ -83,7 +83,7 @@ def arrays(observed: Observed, quantities: Quantities, factor_names: tuple[str, 
         quantities: Its numbers.
         factor_names: What the factors are called.
     """
-    active, moved, spread = quantities.activity, quantities.effects, quantities.aggregate
+    active, spread = quantities.activity, quantities.aggregate
     found: dict[str, ndarray | None] = {
         "names": np.array([observed.name(latent) for latent in range(observed.latents)]),
         "order": np.array(observed.active, dtype=np.int64),
@@ -112,11 +112,14 @@ def arrays(observed: Observed, quantities: Quantities, factor_names: tuple[str, 
         "aggregate": spread.density,
         "aggregate/prior": spread.prior_density,
         "aggregate/latents": np.array(spread.latents[: len(spread.density)]),
-        "effects": moved.per_latent,
-        "traversal": moved.traversal,
-        "traversal/values": moved.values,
-        "traversal/latents": np.array(moved.traversed),
     }
+    if isinstance(moved := quantities.effects, Effects):
+        found |= {
+            "effects": moved.per_latent,
+            "traversal": moved.traversal,
+            "traversal/values": moved.values,
+            "traversal/latents": np.array(moved.traversed),
+        }
     if isinstance(scored := quantities.scores, FactorScores):
         found |= {"information": scored.information, "factors": np.array(factor_names)}
     return {name: array for name, array in found.items() if array is not None}

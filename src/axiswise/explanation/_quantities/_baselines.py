@@ -9,6 +9,7 @@ import torch
 from numpy import ndarray
 from scipy import stats
 
+from axiswise.explanation._observation import Unsteady
 from axiswise.numerics import normal
 from axiswise.records import Baseline
 from axiswise.shapes import Float, Tensor
@@ -20,18 +21,23 @@ JACKKNIFE_BLOCKS = 40  # that points are left out in
 UNLIKELY = 0.05  # share of random rotations that do as well, up to which a model beats chance
 ROTATED = "this model, rotated"
 
-Reason = Literal[
-    "no second direction",
-    "no noise",
-    "no active latent",
-    "prior is not Gaussian",
-    "likelihood has no variance",
-    "no slope",
-    "too few points",
-    "no derivatives",
-    "an active latent has no effect",
-    "factors cannot be scored",
-]
+Reason = (
+    Unsteady
+    | Literal[
+        "no second direction",
+        "no noise",
+        "no active latent",
+        "prior is not Gaussian",
+        "likelihood has no variance",
+        "no slope",
+        "variances vanish",
+        "equal singular values",
+        "too few points",
+        "no derivatives",
+        "an active latent has no effect",
+        "factors cannot be scored",
+    ]
+)
 
 
 class Undefined(NamedTuple):
@@ -82,7 +88,7 @@ def at_points(
     rotated = under_rotations(
         rotations, products.device, lambda rotation: measure(gram=rotation @ products @ rotation.mT).score
     )
-    return AtPoints(per_point, mean_interval(per_point), rotated)
+    return AtPoints(per_point, at_least_zero(mean_interval(per_point)), rotated)
 
 
 def baseline(name: str, draws: Float[ndarray, " r"], about: str = "random rotations") -> Baseline:
@@ -105,14 +111,29 @@ class Rank(NamedTuple):
         return (self.as_good + 1) / (self.draws + 1) <= UNLIKELY
 
 
-def rank(draws: Float[ndarray, " r"], worst: float) -> Rank:
+def rank(draws: Float[ndarray, " r"], worst: float, tolerance: float = 0.0) -> Rank:
     """Counts the draws that are as low as the worst value that an interval allows: its upper end, where low is good.
+
+    Arguments:
+        draws: The value of each draw.
+        worst: The worst value that the interval allows.
+        tolerance: By how much a draw may exceed it, since neither is known better.
 
     Example:
         >>> rank(np.array([60.5, 61.0, 61.5]), 61.2), rank(np.array([60.5, 61.0, 61.5]), math.nan)
         (Rank(as_good=2, draws=3), Rank(as_good=3, draws=3))
     """
-    return Rank(int((~(draws > worst)).sum()), len(draws))  # without an interval nothing is excluded
+    return Rank(int((~(draws > worst + tolerance)).sum()), len(draws))  # without an interval nothing is excluded
+
+
+def at_least_zero(interval: Interval) -> Interval:
+    """The interval of what cannot be negative.
+
+    Example:
+        >>> at_least_zero(Interval(0.25, -0.125, 0.625, 0.95, 3, "Student t"))[:3]
+        (0.25, 0.0, 0.625)
+    """
+    return interval._replace(low=max(interval.low, 0.0))  # in this order NaN stays NaN
 
 
 def jackknife(arrays: Sequence[ndarray], statistic: Callable[..., float]) -> Interval:

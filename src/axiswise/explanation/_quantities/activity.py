@@ -2,6 +2,7 @@
 
 from typing import Literal, NamedTuple
 
+import numpy as np
 from numpy import ndarray
 
 from axiswise import geometry
@@ -23,6 +24,10 @@ class Activity(NamedTuple):
     """What decides: the spread of codes without noise, the divergence, or the posterior's variance."""
     mixed: tuple[int, ...]
     """Latents that are neither active nor passive, under a standard normal prior."""
+    between: tuple[int, ...]
+    """The same, and latents that are not active by the mean of their variance but carry information."""
+    collapsed: bool
+    """Whether no latent is active, nor would be among other points, and the divergence of all together vanishes."""
     spread: ndarray | None
     """Standard deviation of each latent's code, where it decides."""
     kl: ndarray | None
@@ -34,7 +39,9 @@ class Activity(NamedTuple):
 def activity(observed: Observed) -> Activity:
     """Counts the active latents, with an interval by the bootstrap over points."""
     if observed.kl is None:
-        return Activity(None, "spread", (), as_numpy(observed.posterior.mean.std(0)), None, None)
+        return Activity(
+            None, "spread", (), (), not observed.active, as_numpy(observed.posterior.mean.std(0)), None, None
+        )
     if observed.scale is None:
         rows = as_numpy(observed.kl)
 
@@ -48,14 +55,18 @@ def activity(observed: Observed) -> Activity:
             return float((rows.mean(0) < ACTIVE_BELOW).sum())
 
     mixed = ()
-    if observed.active and isinstance(observed.prior, StandardNormal):
+    if isinstance(observed.prior, StandardNormal):
         kinds = geometry.regime(observed.posterior).kinds.tolist()
         mixed = tuple(latent for latent, kind in enumerate(kinds) if kind == -1)
+    interval, kl = bootstrap_rows((rows,), count, resamples=RESAMPLES), as_numpy(observed.kl.double()).mean(0)
+    informative = {latent for latent in np.flatnonzero(kl > KL_ABOVE).tolist() if latent not in observed.active}
     return Activity(
-        interval=bootstrap_rows((rows,), count, resamples=RESAMPLES),
+        interval=interval,
         criterion="kl" if observed.scale is None else "variance",
         mixed=mixed,
+        between=tuple(sorted(informative.union(mixed))),
+        collapsed=not observed.active and not interval.high > 0.0 and bool(kl.sum() <= KL_ABOVE),
         spread=None,
-        kl=as_numpy(observed.kl).mean(0),
+        kl=kl,
         variance=None if observed.scale is None else rows.mean(0),
     )

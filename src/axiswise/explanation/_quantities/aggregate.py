@@ -8,7 +8,7 @@ import torch
 from numpy import ndarray
 
 from axiswise.explanation._observation import NAMED, Observed
-from axiswise.explanation._quantities._baselines import ROTATIONS, as_numpy, baseline, jackknife
+from axiswise.explanation._quantities._baselines import ROTATIONS, as_numpy, at_least_zero, baseline, jackknife
 from axiswise.numerics import normal, permutation, uniform
 from axiswise.records import Baseline
 from axiswise.shapes import Float
@@ -65,7 +65,7 @@ def aggregate(observed: Observed, seed: int) -> Aggregate:
     by_chance = np.array([distances(part).mean() for part in parts[:ROTATIONS]] or [math.nan])
     edges = np.linspace(-4.0, 4.0, BINS + 1) * float(spread.max())
     return Aggregate(
-        interval=jackknife((codes,), lambda rows: float(distances(rows).mean())),
+        interval=at_least_zero(jackknife((codes,), lambda rows: float(distances(rows).mean()))),
         baselines=(baseline("draws of the prior", by_chance, "sets of as many draws"),),
         latents=latents,
         per_latent=distances(codes),

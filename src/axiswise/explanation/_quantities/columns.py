@@ -45,13 +45,15 @@ def columns(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Columns | 
     """Coherence of the columns of active latents, against random rotations of the model."""
     if len(observed.active) < 2:
         return Undefined("no second direction")
-    products = block(observed.gram, observed.active)
+    if isinstance(observed.slopes, str):
+        return Undefined(observed.slopes)
+    products = block(observed.slopes.gram, observed.active)
     per_point, interval, rotated = at_points(geometry.column_coherence, products, rotations)
     found = geometry.column_coherence(gram=products)
     return Columns(
         interval=interval,
         baselines=(baseline(ROTATED, rotated),),
-        rank=rank(rotated, interval.high),
+        rank=rank(rotated, interval.high, observed.slopes.rounding),
         closest=math.degrees(math.acos(min(1.0, found.largest.item()))),
         cosines=as_numpy(found.cosines),
         per_point=per_point,

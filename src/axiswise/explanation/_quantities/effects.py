@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from axiswise import geometry
 from axiswise.explanation._observation import NAMED, Observed
-from axiswise.explanation._quantities._baselines import as_numpy, diagonal, jackknife
+from axiswise.explanation._quantities._baselines import Undefined, as_numpy, diagonal, jackknife
 from axiswise.shapes import Float, Tensor
 from axiswise.statistics import Interval, bootstrap
 
@@ -36,11 +36,13 @@ class Effects(NamedTuple):
     """Which latents move."""
 
 
-def effects(observed: Observed) -> Effects:
+def effects(observed: Observed) -> Effects | Undefined:
     """The effect of each latent on observations, and traversals of the strongest active ones."""
-    squares = as_numpy(diagonal(observed.gram)).clip(min=0.0)
+    if isinstance(observed.slopes, str):
+        return Undefined(observed.slopes)
+    squares = as_numpy(diagonal(observed.slopes.gram)).clip(min=0.0)
     spread = as_numpy(observed.samples).astype(np.float64).std(0)
-    pixels = observed.jacobians.shape[-2]
+    pixels = observed.slopes.jacobians.shape[-2]
     per_latent = np.sqrt(squares.mean(0) / pixels) * spread
     order = np.argsort(-per_latent, kind="stable").tolist()
     first = order[0]

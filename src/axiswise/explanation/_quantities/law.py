@@ -13,6 +13,7 @@ from axiswise.explanation._quantities._baselines import (
     ROTATED,
     Undefined,
     as_numpy,
+    at_least_zero,
     baseline,
     block,
     diagonal,
@@ -35,7 +36,10 @@ class Law(NamedTuple):
     beta: float
     """The β at which the law is taken."""
     best_beta: float
-    """The β at which the law fits the median point and active latent; with Gaussian pixels of unknown scale s, βs²."""
+    """The β at which the law fits the median point and active latent; with Gaussian pixels of unknown scale s, βs².
+
+    NaN where none does.
+    """
     measured: Float[ndarray, " n"]
     """Posterior variances of some points and active latents."""
     expected: Float[ndarray, " n"]
@@ -61,9 +65,13 @@ def law(observed: Observed, rotations: Float[Tensor, "r d d"], beta: float | int
         return Undefined("prior is not Gaussian", type(observed.prior).__name__)
     if not isinstance(observed.likelihood, Gaussian | LearnedGaussian | Bernoulli):
         return Undefined("likelihood has no variance", type(observed.likelihood).__name__)
-    information = geometry.fisher_information(observed.jacobians, observed.likelihood, observed.decoded)
-    root = observed.posterior.cholesky[: len(information)].double()
+    if isinstance(observed.slopes, str):
+        return Undefined(observed.slopes)
+    root = observed.posterior.cholesky[: len(observed.decoded)].double()
     covariance = root @ root.mT
+    if not (diagonal(covariance)[:, observed.active] > 0.0).all():
+        return Undefined("variances vanish")
+    information = geometry.fisher_information(observed.slopes.jacobians, observed.likelihood, observed.decoded)
     best = _best_beta(observed, information, covariance)
     weight = best if beta is None or observed.guess == "Gaussian" else float(beta)
     if not math.isfinite(weight):
@@ -79,10 +87,10 @@ def law(observed: Observed, rotations: Float[Tensor, "r d d"], beta: float | int
             optimal = geometry.optimal_variance(rotation @ slopes @ rotation.mT, weight)
             return (diagonal(rotation @ noise @ rotation.mT) / optimal).log().abs().mean()
 
-        baselines = (baseline(ROTATED, under_rotations(rotations, observed.gram.device, deviation)),)
+        baselines = (baseline(ROTATED, under_rotations(rotations, slopes.device, deviation)),)
     shown = np.linspace(0, variance.numel() - 1, min(LAW_POINTS, variance.numel())).round().astype(int)
     return Law(
-        interval=mean_interval(as_numpy((variance / expected).log().abs().mean(-1))),
+        interval=at_least_zero(mean_interval(as_numpy((variance / expected).log().abs().mean(-1)))),
         baselines=baselines,
         beta=weight,
         best_beta=best,
@@ -93,9 +101,10 @@ def law(observed: Observed, rotations: Float[Tensor, "r d d"], beta: float | int
 
 
 def _best_beta(observed: Observed, information: Float[Tensor, "m z z"], covariance: Float[Tensor, "m z z"]) -> float:
-    """The β at which the law holds for the median point and active latent; NaN where none has a slope."""
+    """The β at which the law holds for the median point and active latent; NaN where none has a slope to speak of."""
     scale = observed.scale
     excess = diagonal(covariance).reciprocal() - (1.0 if scale is None else scale.double().square().reciprocal())
     slope, excess = (part[:, observed.active] for part in (diagonal(information), excess))
     ratios = (slope / excess)[(excess > 0.0) & (slope > 0.0)]
-    return ratios.log().median().exp().item() if ratios.numel() else math.nan
+    best = ratios.log().median().exp().item() if ratios.numel() else math.nan
+    return best if 0.0 < best < math.inf else math.nan

@@ -53,7 +53,9 @@ def local_directions(observed: Observed, rotations: Float[Tensor, "r d d"]) -> L
         return Undefined("no second direction")
     if len(observed.x) < 2 * neighbours:
         return Undefined("too few points", str(neighbours))
-    if observed.not_differentiable is not None:
+    if isinstance(observed.slopes, str):
+        return Undefined(observed.slopes)
+    if observed.slopes.not_differentiable is not None:
         return Undefined("no derivatives")
     found = _angles(observed, rotations[:FEW_ROTATIONS], neighbours)
     near, far = (as_numpy(torch.stack([getattr(part, name) for part in found])) for name in ("score", "to_global"))

@@ -45,7 +45,12 @@ def orthogonality(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Orth
     """DtO over the active latents, against random rotations of the model and against chance."""
     if len(observed.active) < 2:
         return Undefined("no second direction")
-    products = block(observed.gram, observed.active)
+    if isinstance(observed.slopes, str):
+        return Undefined(observed.slopes)
+    products = block(observed.slopes.gram, observed.active)
+    gap = geometry.singular_spectrum(gram=products).score.item()
+    if gap < observed.slopes.rounding:  # the error of the directions is about the quotient (Wedin)
+        return Undefined("equal singular values")
     per_point, interval, rotated = at_points(geometry.dto, products, rotations)
     chance = geometry.haar_chance(len(observed.active))
     spread = 1.96 * chance.deviation
@@ -57,7 +62,7 @@ def orthogonality(observed: Observed, rotations: Float[Tensor, "r d d"]) -> Orth
         interval=interval,
         baselines=(baseline(ROTATED, rotated), by_chance),
         rank=rank(rotated, interval.high),
-        gap=geometry.singular_spectrum(gram=products).score.item(),
+        gap=gap,
         per_point=per_point,
         rotated=rotated,
         singular_values=as_numpy(ascending.flip(-1)),

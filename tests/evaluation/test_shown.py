@@ -12,7 +12,7 @@ from axiswise.explanation import explain
 from axiswise.population import Population, from_models, grid, train
 from axiswise.records import Explanation, Record
 
-TABLES = ["dataset", "population", "record", "agreement", "udr", "match", "mig"]
+TABLES = ["dataset", "population", "model", "record", "agreement", "udr", "match", "mig"]
 FACTORS = {"shape": ["square", "heart"] * 50, "size": np.arange(100) % 4}
 
 
@@ -27,6 +27,7 @@ def shown() -> dict[str, object]:
     return {
         "dataset": square,
         "population": population,
+        "model": population[0],
         "trained": population.trained[0],
         "explanation": explain(population[0].encode, population[0].decode, square.x(torch.arange(100))),
         "record": evaluate(population, square, [scores.mig], points=100)[0],
@@ -168,6 +169,25 @@ def test_members_of_different_kinds_are_one_table():
     assert [row["gamma"] for row in found] == ["–", "5"]
 
 
+def test_a_model_shows_its_settings_and_sizes(shown):
+    model = shown["model"]
+    assert repr(model) == "Model(linear, BetaVAE(beta=0.01), seed 0, trained)"
+    found = dict(rows(model._repr_html_()))
+    wanted = {"beta": "0.01", "seed": "0", "status": "trained", "prior": "StandardNormal()"}
+    sizes = {"likelihood": "Gaussian(scale=1.0)", "encoder": "1 layer, 16 weights", "decoder": "1 layer, 9 weights"}
+    assert wanted | sizes == {name: found[name] for name in wanted | sizes}
+    assert list(found)[-1] == "address"
+
+
+def test_a_model_from_elsewhere_shows_what_is_known():
+    encoder = torch.nn.LazyLinear(4)  # which has no size before its first call
+    lines = [dict(rows(model._repr_html_())) for model in from_models([(encoder, None), (torch.sin, torch.nn.ReLU())])]
+    assert [found["encoder"] for found in lines] == ["1 layer, 0 weights", "a function"]
+    assert "decoder" not in lines[0]
+    assert lines[1]["decoder"] == "0 layers, 0 weights"
+    assert not any(name in lines[0] for name in ("optimizer", "steps", "latents"))
+
+
 def test_what_is_shown(shown):
     assert f"score={shown['agreement'].score}" in repr(shown["agreement"])
     assert "matches=array of shape (30, 30, 20)" in repr(shown["agreement"])
@@ -190,6 +210,7 @@ def test_names_are_text_and_no_markup():
     for html in (
         dataset._repr_html_(),
         model._repr_html_(),
+        model[0]._repr_html_(),
         from_models([(torch.sin, None)] * 2, name=tagged)._repr_html_(),
         scores.mig(np.stack([codes, codes]), factors)._repr_html_(),
         Explanation(tagged, (), (tagged,), {}, {}, conclusion=tagged)._repr_html_(),

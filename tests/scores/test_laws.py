@@ -80,6 +80,22 @@ def test_score_comes_first(score):
     assert apply(score, entangled(0), grid())._fields[0] == "score"
 
 
+@pytest.mark.parametrize("score", DECLARED, ids=lambda function: function.__name__)
+def test_a_notebook_shows_the_score_first_of_all(score):
+    codes = np.stack([entangled(seed) for seed in range(3)])
+    found = [apply(score, codes, grid()), *([] if score in COMPARING else [apply(score, codes[0], grid())])]
+    for result in found:
+        html = result._repr_html_()
+        assert len(html) < 5000
+        assert "array(" not in html
+        if np.ndim(result.score):
+            assert "</strong> of 3 members</p><table><tr><th>member</th><th>score</th>" in html
+            assert f"<tr><th>2</th><td>{result.score[2]:.4g}</td>".replace("-", "−") in html
+        else:
+            assert "</strong></p><table><tr><td" in html
+            assert f"<strong>{result.score:.4g}</strong>".replace("-", "−") in html
+
+
 @pytest.mark.parametrize(
     ("score", "change"), [(score, change) for score in CATALOGUE for change in sorted(declaration(score).invariances)]
 )

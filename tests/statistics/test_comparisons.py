@@ -43,6 +43,7 @@ def test_sign_flips_are_all_tried(count):
 def test_a_comparison_prints_as_a_sentence():
     told = "difference 2 [-0.484, 4.48], p = 0.074, permutation p = 0.25 (paired: Student t; all 8 sign flips)"
     assert str(paired([1, 2, 3], [0, 0, 0])) == told
+    assert paired([1, 2, 3], [0, 0, 0])._repr_html_() == f"<p>{told}</p>"
     assert str(paired([1, 2, 3, None], [0, 0, 0, 0])) == told.replace("],", "], 1 left out,")
 
 

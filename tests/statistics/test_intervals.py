@@ -42,6 +42,15 @@ def test_an_interval_prints_its_ends_or_why_it_has_none():
     assert str(mean_interval([0.5])) == "0.5 (undefined: a single value has no spread)"
 
 
+def test_a_notebook_shows_an_interval_in_sensible_digits():
+    found = mean_interval([0.1, 0.2, 0.3, None])
+    assert repr(found).startswith("Interval(estimate=0.2000000")  # which evaluates to the same
+    assert found._repr_html_() == "<p>0.2 [-0.0484, 0.448], 1 left out; 95 %, Student t, 3 values</p>"
+    assert mean_interval([0.5])._repr_html_() == "<p>0.5 (undefined: a single value has no spread), 1 value</p>"
+    assert mean_interval([])._repr_html_() == "<p>nan (undefined: there is no value), 0 values</p>"
+    assert "<b>" not in found._replace(method="<b>")._repr_html_()
+
+
 def test_undefined_intervals_give_the_reason():
     for interval in (mean_interval, bootstrap):
         one, none = interval([0.25, None]), interval([None, math.nan])

@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any, ClassVar, NamedTuple, Protocol, final, runtime_checkable
 
 import torch
@@ -14,7 +13,7 @@ from axiswise import numerics
 from axiswise._arguments import check_fields
 from axiswise.data.factors import FactorSpace, integral
 from axiswise.errors import AxiswiseError
-from axiswise.records._html import html_table
+from axiswise.records._html import box, counted, element, row_table
 from axiswise.shapes import Float, Int, Num, Shaped, Tensor
 
 Render = Callable[[Mapping[str, Tensor], Tensor], Tensor]
@@ -118,9 +117,9 @@ class FactorDataset:
         return f"FactorDataset({self.name}: {len(self)} × {self.shape}; {factors or 'no factors'}; {self.device})"
 
     def _repr_html_(self) -> str:
-        rows = [{"factor": one.name, "kind": one.kind, "levels": one.size} for one in self.space.factors]
-        about = f"{self.name}: {len(self):,} × {self.shape}, {self.device}"
-        return f"<p>{escape(about)}</p>{html_table(rows) if rows else '<p>no factors</p>'}"
+        rows = {one.name: {"kind": one.kind, "levels": one.size} for one in self.space.factors}
+        about = f"{self.name}: {len(self):,} × {self.shape}, {self.device}; {counted(len(rows), 'factor')}"
+        return box(element("p", about), row_table(rows, corner="factor") if rows else "")
 
     def __len__(self) -> int:
         return self.space.size if self.levels is None else len(self.levels)

@@ -239,6 +239,17 @@ def in_one_row(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**first, **more, **others}
 
 
+def in_words(row: Mapping[str, Any], seconds: str) -> dict[str, Any]:
+    """A row as a notebook shows it: what the training took has another name, and the address is last.
+
+    Example:
+        >>> in_words({"member": "a641c4c7c07e9312", "seed": 0, "training_seconds": 0.1}, "training seconds")
+        {'seed': 0, 'training seconds': 0.1, 'address': 'a641c4c7c07e9312'}
+    """
+    others = {seconds if name == "training_seconds" else name: value for name, value in row.items() if name != "member"}
+    return {**others, "address": row["member"]}
+
+
 def _plain(owner: Any) -> dict[str, Any]:
     """The fields of an objective or optimizer that are numbers, strings or schedules."""
     values = {field.name: getattr(owner, field.name) for field in fields(owner)}

@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.models.vae import with_learned
 from axiswise.numerics import normal, uniform
 from axiswise.population._export import Format, export
-from axiswise.population._trained import Trained, refuse_arrays
+from axiswise.population._trained import Trained, in_one_row, in_words, refuse_arrays, settings_of
 from axiswise.population.member import Member
+from axiswise.records._html import box, counted, element, field_table
 from axiswise.shapes import Float, Tensor
 
 
@@ -190,11 +192,31 @@ class Model(nn.Module):
         """What the model is, for its printed form."""
         return f"{self.member.model.network.name}, {self.member.objective}, seed {self.member.seed}, {self.status}"
 
+    def __repr__(self) -> str:
+        return f"Model({self.extra_repr()})"
+
+    def _repr_html_(self) -> str:
+        settings, vae = in_words(in_one_row(settings_of(self.trained)), "training seconds"), self.member.model
+        parts = {"posterior": vae.posterior, "prior": vae.prior, "likelihood": vae.likelihood}
+        sizes = {name: _size(self._parts[name]) for name in ("encoder", "decoder") if name in self._parts}
+        address = {"address": settings.pop("address")}
+        fields = {name: value for name, value in (settings | parts | sizes | address).items() if value is not None}
+        return box(element("p", element("strong", "Model")), field_table(fields))
+
     def _like_weights(self, tensor: Tensor) -> Tensor:
         return tensor.to(next(self.parameters()))
 
     def _learned(self, name: str) -> dict[str, Tensor]:
         return self._parts[name]() if name in self._parts else {}
+
+
+def _size(network: Callable[..., Any]) -> str:
+    """How large a network is; layers are the modules that have weights of their own."""
+    if not isinstance(network, nn.Module):
+        return "a function"
+    layers = [module for module in network.modules() if any(True for _ in module.parameters(recurse=False))]
+    weights = sum(weight.numel() for weight in network.parameters() if not is_lazy(weight))
+    return f"{counted(len(layers), 'layer')}, {counted(weights, 'weight')}"
 
 
 def _parts(trained: Trained) -> dict[str, Callable[..., Any]]:

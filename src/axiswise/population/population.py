@@ -12,11 +12,11 @@ from axiswise.errors import AxiswiseError
 from axiswise.population._catalogue import check_storable
 from axiswise.population._device import choose_device
 from axiswise.population._folder import RunFolder
-from axiswise.population._trained import Group, Trained, in_one_row, settings_of
+from axiswise.population._trained import Group, Trained, in_one_row, in_words, settings_of
 from axiswise.population.member import Member
 from axiswise.population.model import Model
 from axiswise.records import address, describe
-from axiswise.records._html import html_table
+from axiswise.records._html import box, counted, listing
 from axiswise.schedules import Schedule
 from axiswise.shapes import Float, Tensor
 
@@ -54,10 +54,10 @@ class Population:
         return len(self.trained)
 
     def __repr__(self) -> str:
-        return f"Population({len(self)} members)"
+        return f"Population({counted(len(self), 'member')})"
 
     def _repr_html_(self) -> str:
-        return html_table(self._rows)
+        return box(listing("member", [in_words(row, "training seconds of each member") for row in self._rows]))
 
     @overload
     def __getitem__(self, position: int) -> Model: ...

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any, NamedTuple
 
 from numpy import ndarray
 
 from axiswise._arguments import check_fields
 from axiswise.errors import AxiswiseError
+from axiswise.records._html import box, element, join
 from axiswise.statistics import Interval
 
 
@@ -110,16 +110,17 @@ class Explanation:
         return f"Explanation({self.title!r}, findings: {names or 'none'}; print it to read them)"
 
     def _repr_html_(self) -> str:
-        answers = "".join(
-            f"<dt><b>{escape(finding.question)}</b></dt><dd>{escape(finding.sentence)}</dd>"
+        answers = (
+            join(element("dt", element("b", finding.question)), element("dd", finding.sentence))
             for finding in self.findings
         )
-        conclusion = f"<p><b>In short.</b> {escape(self.conclusion)}</p>" if self.conclusion else ""
-        limits = "".join(f"<li>{escape(limit)}</li>" for limit in self.limits)
-        return (
-            f"<h3>{escape(self.title)}</h3>{conclusion}<dl>{answers}</dl>"
-            f"<p>What it cannot conclude:</p><ul>{limits}</ul>"
-            "<p><code>axiswise.report.page(explanation, path)</code> draws it.</p>"
+        return box(
+            element("h3", self.title),
+            element("p", element("b", "In short."), " ", self.conclusion) if self.conclusion else "",
+            element("dl", *answers),
+            element("p", "What it cannot conclude:"),
+            element("ul", *(element("li", limit) for limit in self.limits)),
+            element("p", element("code", "axiswise.report.page(explanation, path)"), " draws it."),
         )
 
     def __str__(self) -> str:

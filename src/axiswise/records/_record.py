@@ -12,7 +12,7 @@ from axiswise._arguments import checked, misfit
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import read_json, read_rows, replacing, row_line
 from axiswise.records._forms import RunForm, plain_types
-from axiswise.records._html import html_table
+from axiswise.records._html import box, field_table
 from axiswise.records._identity import address
 from axiswise.records._layout import RECORDS_FILE, RUN, RUN_FILE, records_file, records_files
 
@@ -106,7 +106,7 @@ class Record(dict[str, Any]):
         return f"Record({', '.join(f'{name}={value!r}' for name, value in shown.items())}{rest})"
 
     def _repr_html_(self) -> str:
-        return html_table([self._shown])
+        return box(field_table(self._shown))
 
     @property
     def _shown(self) -> dict[str, Any]:

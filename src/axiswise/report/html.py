@@ -10,36 +10,12 @@ from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from axiswise._arguments import checked
+from axiswise.records._html import Markup, element, join
 from axiswise.report.figures import DPI
 
 __all__ = ["Markup", "Picture", "element", "figure", "join", "table", "whole_page"]
 
 INCH = 106  # pixels on the page of an inch of a figure: the widest fills the column
-
-
-class Markup(str):
-    """Text that is HTML already."""
-
-
-def element(name: str, *children: str, **attributes: str) -> Markup:
-    """Writes an element; a trailing underscore of an attribute's name is dropped (``class_``).
-
-    Example:
-        >>> element("p", "1 < 2 ", element("b", "&"), class_="note")
-        '<p class="note">1 &lt; 2 <b>&amp;</b></p>'
-    """
-    written = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
-    return Markup(f"<{name}{written}>{join(*children)}</{name}>")
-
-
-def join(*children: str) -> Markup:
-    """Writes children one after the other.
-
-    Example:
-        >>> join("<", element("i", "x"))
-        '&lt;<i>x</i>'
-    """
-    return Markup("".join(child if isinstance(child, Markup) else escape(child) for child in children))
 
 
 class Picture(NamedTuple):

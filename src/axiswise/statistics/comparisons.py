@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,9 @@ class Comparison(NamedTuple):
     def __str__(self) -> str:
         tests = f"p = {self.p:.2g}, permutation p = {self.permutation_p:.2g}"
         return f"difference {self.difference}, {tests} ({self.method})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>"
 
 
 @checked

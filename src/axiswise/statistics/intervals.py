@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,11 @@ class Interval(NamedTuple):
         estimate, low, high = (f"{end:.0f}" if abs(end) >= 100 else f"{end:.3g}" for end in self[:3])
         ends = f"({self.method})" if math.isnan(self.low) else f"[{low}, {high}]"
         return f"{estimate} {ends}" + f", {self.left_out} left out" * bool(self.left_out)
+
+    def _repr_html_(self) -> str:
+        how = "" if math.isnan(self.low) else f"; {100 * self.level:.4g} %, {self.method}"
+        count = f"{self.known} value{'s' * (self.known != 1)}"
+        return f"<p>{escape(f'{self}{how}, {count}')}</p>"
 
 
 @checked

@@ -203,3 +203,10 @@ def test_long_names_of_rows_of_planes_do_not_touch():
     FigureCanvasAgg(figure).draw()
     upper, lower = (axes.yaxis.label.get_window_extent() for axes in figure.axes if axes.get_ylabel().startswith("al"))
     assert lower.y1 < upper.y0
+
+
+def test_a_notebook_shows_a_figure_and_not_its_bytes():
+    drawn = figures.contact(np.zeros((1, 1, 8, 8)), None)
+    assert drawn._repr_png_() == bytes(drawn)
+    assert drawn.startswith(b"\x89PNG")
+    assert len(repr(drawn)) < 100

@@ -441,6 +441,34 @@ def test_numbers_among_text_have_one_name():
     assert as_columns(["a", Decimal("sNaN"), pd.NA, pd.NaT, float("nan")]).levels == (("a",),)
 
 
+@pytest.mark.parametrize("name", ["gaussian_total_correlation", "hoyer", "gaussian_wasserstein_correlation"])
+def test_one_sample_has_no_score(name):
+    for codes, told in (([[1.0, 2.0]], "Got 1."), ([[1.0, 2.0], [None, 1.0]], "Got 1, after 1 rows with missing")):
+        with pytest.raises(AxiswiseError, match=rf"A score needs at least 2 samples. {told}"):
+            getattr(scores, name)(codes, missing="drop")
+
+
+def test_one_sample_of_members_has_no_agreement():
+    codes = np.stack([CODES[:3], CODES[:3]])
+    codes[0, 1:] = np.nan
+    with pytest.raises(AxiswiseError, match=r"at least 2 samples. Got 1, after 2 rows"):
+        scores.agreement(codes, missing="drop")
+
+
+def test_advice_fits_the_function_and_the_values():
+    gap, infinite = CODES.copy(), CODES.copy()
+    gap[3], infinite[3] = np.nan, np.inf
+    for call in (lambda: scores.active_units(gap), lambda: scores.match_latents(gap, CODES)):
+        with pytest.raises(AxiswiseError, match=r"diverged, or leave these rows out\.$"):
+            call()
+    with pytest.raises(AxiswiseError, match=r"diverged, or leave these rows out\.$"):
+        scores.mig(infinite, clean(), missing="drop")
+    with pytest.raises(AxiswiseError, match=r"diverged, or drop rows with missing values with missing=\"drop\""):
+        scores.mig(gap, clean())
+    with pytest.raises(AxiswiseError, match=r"; remove or replace such samples\.$"):
+        data.arrays(infinite, missing="drop")
+
+
 # Through the command line
 
 

@@ -67,10 +67,7 @@ def arrays(
     observations, values = _observations(given), columns.values
     if not np.isfinite(values).all():
         told = bad_rows(~np.isfinite(values), columns.labels)
-        raise AxiswiseError(
-            f"`factors` must be finite. Got NaN or infinite values in {told}; drop rows with missing values (NaN) with "
-            'missing="drop".'
-        )
+        raise AxiswiseError(f"`factors` must be finite. Got NaN or infinite values in {told}; {_remedy(values)}.")
     factor_space = FactorSpace(_factors(columns, names, kinds, sizes))
     values = np.ascontiguousarray(values.astype(np.float64 if None in factor_space.sizes else np.int64))
     levels = torch.from_numpy(values)
@@ -127,9 +124,14 @@ def _observations(x: np.ndarray) -> np.ndarray:
         rows = int(bad.reshape(len(bad), -1).any(1).sum())
         raise AxiswiseError(
             f"`x` must be finite in float32. Got {int(bad.sum())} NaN or infinite values in {rows} of {len(x)} rows, "
-            f'the first at {first}; remove or replace such samples, or drop those with NaN with missing="drop".'
+            f"the first at {first}; {_remedy(x)}."
         )
     return x
+
+
+def _remedy(values: np.ndarray) -> str:
+    dropping = ', or drop those with NaN with missing="drop"'
+    return f"remove or replace such samples{dropping if np.isnan(values).any() else ''}"
 
 
 def _factors(

@@ -20,6 +20,8 @@ NUMBERS = "biuf"  # numpy's letters of the types that are truth values or real n
 EXACT = 2**53  # the largest integer up to which all are floats
 NESTED = (ndarray, Tensor, list, tuple)  # what a list may consist of, besides cells
 NAMED = 6  # columns that a message names
+FEW = 8  # samples that show that something varies
+ROUNDING = 4  # units in the last place by which what is computed in two ways may differ
 
 
 class Columns(NamedTuple):
@@ -119,6 +121,36 @@ def as_array(values: Array | Table, what: str) -> Shaped[ndarray, "..."]:
         named = zip(names or (), columns, strict=True)
         return np.stack([_real(column.cells, f"{name} of `{what}`") for name, column in named], -1)
     return _real(_column(values, what).cells, f"`{what}`")
+
+
+def as_doubles(values: Shaped[ndarray, "..."], axis: int) -> Float[ndarray, "..."]:
+    """Numbers in double precision; what is the same along an axis but for rounding is exactly so, and does not vary.
+
+    Rounding is that of the type that the numbers have. Whole numbers have none.
+
+    Arguments:
+        values: The numbers; NaN are gaps, and stay.
+        axis: The axis of the samples.
+
+    Example:
+        >>> as_doubles(np.array([[0.1 + 0.2, 1.0], [0.3, 2.0]]), 0).tolist()
+        [[0.3, 1.0], [0.3, 2.0]]
+    """
+    doubles = values.astype(np.float64, copy=False)
+    if values.dtype.kind != "f" or not values.size:
+        return doubles
+    unit = ROUNDING * float(np.finfo(values.dtype).eps)
+    if not _close(doubles.take(range(min(FEW, doubles.shape[axis])), axis), axis, 2 * unit).any():
+        return doubles  # as nearly always, and most quickly
+    close = _close(doubles, axis, unit) & (doubles != np.floor(doubles)).any(axis, keepdims=True)
+    return np.where(close & ~np.isnan(doubles), np.fmin.reduce(doubles, axis, keepdims=True), doubles)
+
+
+def _close(values: Float[ndarray, "..."], axis: int, unit: float) -> Shaped[ndarray, "..."]:
+    """Whether values along an axis differ by less than so much, relative to the largest."""
+    low, high = np.fmin.reduce(values, axis, keepdims=True), np.fmax.reduce(values, axis, keepdims=True)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities are never close
+        return ~(high - low >= unit * np.maximum(-low, high))
 
 
 def complete_rows(missing: OnMissing, gaps: Shaped[ndarray, " n"]) -> slice | Shaped[ndarray, " n"]:
@@ -447,7 +479,7 @@ def _numbers(column: _Column, what: str) -> _Numbered:
     cells, missing = column.cells, _missing(column.cells)
     try:
         whole = _real(cells[~missing], what).dtype.kind != "f"
-        values = _real(cells, what).astype(np.float64)
+        values = as_doubles(_real(cells, what), 0)
     except AxiswiseError as error:
         raise AxiswiseError(f"{str(error).replace('real numbers', 'numbers, truth values or text')}") from error
     present = values[~missing]

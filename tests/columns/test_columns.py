@@ -441,6 +441,24 @@ def test_numbers_among_text_have_one_name():
     assert as_columns(["a", Decimal("sNaN"), pd.NA, pd.NaT, float("nan")]).levels == (("a",),)
 
 
+def test_what_is_constant_but_for_rounding_is_constant():
+    drawn = np.random.default_rng(0).integers(0, 2, SAMPLES)
+    rounded = np.array([0.1 + 0.2, 0.3])[drawn]
+    single = (0.3 + np.random.default_rng(0).uniform(-6e-8, 6e-8, (SAMPLES, 1))).astype(np.float32)
+    assert len(np.unique(single)) > 2
+    with pytest.warns(scores.UndefinedScore, match="^factor 0: constant"):
+        found = scores.mig(np.stack([rounded, *CODES.T], -1), np.stack([rounded, drawn], -1))
+    assert np.isnan(found.gaps[0])
+    assert found.inputs.varying_latents == 3
+    with pytest.warns(scores.UndefinedScore, match="do not vary in any latent"):
+        assert scores.mig(single, clean()).inputs.varying_latents == 0
+    for varying in ([1.0, 1 + 1e-14], [0.0, 1e-300], [1e300, -1e300], np.array([2023, 2024], np.float16)):
+        assert scores.read_codes(np.array(varying)[:, None]).inputs.varying_latents == 1, varying
+    factors = np.where(np.arange(SAMPLES) < 200, 0.3, 0.1 + 0.2)  # constant in either part, and in both
+    parts = scores.split(CODES[:200], factors[:200], None, (CODES[200:], factors[200:]), 0)
+    assert parts.inputs.constant_factors == ("factor 0",)
+
+
 @pytest.mark.parametrize("name", ["gaussian_total_correlation", "hoyer", "gaussian_wasserstein_correlation"])
 def test_one_sample_has_no_score(name):
     for codes, told in (([[1.0, 2.0]], "Got 1."), ([[1.0, 2.0], [None, 1.0]], "Got 1, after 1 rows with missing")):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise._arguments import checked
-from axiswise._columns import Columns, as_columns, as_columns_alike, complete_rows
+from axiswise._columns import Columns, as_columns, as_columns_alike, as_doubles, complete_rows
 from axiswise.errors import AxiswiseError, warn
 from axiswise.numerics import permutation
 from axiswise.scores._value import as_text
@@ -205,9 +205,9 @@ def split(
             "`test` must be codes and factors with the same members, latents and factors as those to fit on. "
             f"Got {more.shape} beside {read.shape}."
         )
-    values = np.concatenate([known.values, tested_on.values])
+    values = as_doubles(np.concatenate([known.values, tested_on.values]), 0)
     joined = Factors(values, known.kinds, known.names, known.levels)
-    rows, both = np.arange(len(values)), np.concatenate([read, more], -2)
+    rows, both = np.arange(len(values)), as_doubles(np.concatenate([read, more], -2), -2)
     samples = read.shape[-2]
     return Split(both, joined, rows[:samples], rows[samples:], _inputs(both, joined, dropped + also_dropped))
 

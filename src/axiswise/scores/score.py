@@ -7,7 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise._arguments import checked
-from axiswise._columns import as_array, bad_rows
+from axiswise._columns import as_array, as_doubles, bad_rows
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Table
 
@@ -110,7 +110,7 @@ def as_codes(
 
 
 def as_code_array(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n z"]:
-    """Codes as float64, whether finite or not."""
+    """Codes as float64, whether finite or not; latents that are constant but for rounding are constant."""
     values = as_array(codes, name)
     if values.ndim < 2 or 0 in values.shape:
         hint = f"; use {name}[:, None] for a single latent" if values.ndim == 1 else ""
@@ -118,7 +118,7 @@ def as_code_array(codes: Array | Table, name: str = "codes") -> Float[ndarray, "
             f"`{name}` must have axes (…, n, z): samples, then latents, none of them empty. Got shape {values.shape}"
             f"{hint}."
         )
-    return values.astype(np.float64, copy=False)
+    return as_doubles(values, -2)
 
 
 def as_value(values: ndarray | np.generic) -> Any:

@@ -153,6 +153,32 @@ def _close(values: Float[ndarray, "..."], axis: int, unit: float) -> Shaped[ndar
         return ~(high - low >= unit * np.maximum(-low, high))
 
 
+def check_row_order(*tables: Any, what: str) -> None:
+    """Refuses tables of pandas whose rows have the same index in different orders: rows belong together by place.
+
+    Arguments:
+        tables: What has an index, and what has none.
+        what: What messages call them.
+
+    Example:
+        >>> import pandas
+        >>> codes = pandas.DataFrame({"z": [0.5, 1.5]})
+        >>> check_row_order(codes, codes[::-1], what="`codes` and `factors`")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: Rows of `codes` and `factors` must be in the same order. Got the same index ...
+    """
+    columns = [column for table in tables for column in (table.values() if isinstance(table, Mapping) else [table])]
+    found: list[Any] = [getattr(column, "index", None) for column in columns]
+    indexes = [index for index in found if hasattr(index, "equals")]
+    for index in indexes[1:]:
+        if not index.equals(indexes[0]) and len(index) == len(set(index)) and set(index) == set(indexes[0]):
+            raise AxiswiseError(
+                f"Rows of {what} must be in the same order. Got the same index in another order; align them "
+                "(`factors.loc[codes.index]`), or, if rows belong together as they stand, drop the index "
+                "(`reset_index(drop=True)`)."
+            )
+
+
 def complete_rows(missing: OnMissing, gaps: Shaped[ndarray, " n"]) -> slice | Shaped[ndarray, " n"]:
     """The rows to read, given which have gaps; all of them where a gap is an error.
 

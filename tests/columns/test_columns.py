@@ -473,6 +473,26 @@ def test_one_sample_of_members_has_no_agreement():
         scores.agreement(codes, missing="drop")
 
 
+def test_rows_of_the_same_index_in_another_order_are_refused():
+    codes, factors = pd.DataFrame(CODES), clean()
+    shuffled = factors.sample(frac=1, random_state=0)
+    message = r"must be in the same order. Got the same index in another order; align them .* drop the index"
+    for call in (
+        lambda: scores.mig(codes, shuffled),
+        lambda: scores.mig(codes, shuffled["shape"]),
+        lambda: scores.mig(codes, {"shape": shuffled["shape"]}),
+        lambda: scores.dci(codes, factors, test=(codes, shuffled)),
+        lambda: data.arrays(codes, shuffled),
+        lambda: scores.match_latents(codes, codes[::-1]),
+    ):
+        with pytest.raises(AxiswiseError, match=message):
+            call()
+    expected = scores.mig(codes, factors).score
+    assert scores.mig(codes, shuffled.loc[codes.index]).score == expected
+    assert scores.mig(codes.set_index(np.arange(SAMPLES) + 5), factors).score == expected  # other points by name
+    assert scores.mig(codes.loc[shuffled.index].reset_index(drop=True), shuffled.to_dict("list")).score != 0
+
+
 def test_advice_fits_the_function_and_the_values():
     gap, infinite = CODES.copy(), CODES.copy()
     gap[3], infinite[3] = np.nan, np.inf

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from axiswise._arguments import checked
-from axiswise._columns import Columns, as_array, as_columns, bad_rows, complete_rows
+from axiswise._columns import Columns, as_array, as_columns, bad_rows, check_row_order, complete_rows
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError
@@ -55,6 +55,7 @@ def arrays(
         >>> dataset.space.names, dataset.space.factors[0].levels
         (('shape', 'scale'), ('heart', 'square'))
     """
+    check_row_order(x, factors, what="`x` and `factors`")
     given = _with_rows(as_array(x, "x"))
     columns = Columns(np.zeros((len(given), 0)), (), None, ()) if factors is None else as_columns(factors)
     if len(columns.values) != len(given):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise._arguments import checked
-from axiswise._columns import Columns, as_columns, as_columns_alike, as_doubles, complete_rows
+from axiswise._columns import Columns, as_columns, as_columns_alike, as_doubles, check_row_order, complete_rows
 from axiswise.errors import AxiswiseError, warn
 from axiswise.numerics import permutation
 from axiswise.scores._value import as_text
@@ -126,6 +126,7 @@ def read_pair(
         >>> read.inputs.dropped, read.inputs.levels, read.factors.values.tolist()
         (1, (('blue', 'red'),), [[1.0], [0.0]])
     """
+    check_row_order(codes, factors, what="`codes` and `factors`")
     read, known, dropped = _read(codes, as_columns(factors), kinds, missing)
     return PairRead(read, known, _inputs(read, known, dropped))
 
@@ -190,6 +191,7 @@ def split(
         >>> len(parts.train), len(parts.test)
         (4, 2)
     """
+    check_row_order(codes, factors, what="`codes` and `factors`")
     if test is None:
         read, known, dropped = _read(codes, as_columns(factors), kinds, missing)
         samples = read.shape[-2]
@@ -197,6 +199,7 @@ def split(
             raise AxiswiseError(f"A score with a held-out part needs at least {HELD_OUT} samples. Got {samples}.")
         tested, trained = np.split(permutation(seed, "split", samples).numpy(), [samples // HELD_OUT])
         return Split(read, known, trained, tested, _inputs(read, known, dropped))
+    check_row_order(*test, what="the codes and factors of `test`")
     columns = as_columns_alike(factors, test[1])
     read, known, dropped = _read(codes, columns[0], kinds, missing)
     more, tested_on, also_dropped = _read(test[0], columns[1], known.kinds, missing)

@@ -234,6 +234,22 @@ def whole_but_continuous(columns: Columns, kinds: Sequence[Kind]) -> tuple[str, 
     return tuple(name for name, kind, own in described if kind == "continuous" and (own == np.floor(own)).all())
 
 
+def in_alphabet(columns: Columns, kinds: Sequence[Kind]) -> str:
+    """Says which levels count as ordered though they are in the order of the alphabet; nothing if there are none.
+
+    Example:
+        >>> read = as_columns({"heat": ["low", "mid", "high"], "on": ["yes", "no", "no"]})
+        >>> in_alphabet(read, ["continuous", "circular"])
+        'heat: text in the order of the alphabet (high, low, mid), read as continuous; number levels to order them'
+    """
+    found = []
+    for name, kind, levels in zip(columns.labels, kinds, columns.levels, strict=True):
+        if kind != "discrete" and levels and len(levels) > 2 and list(levels) == sorted(levels):
+            told = f"{', '.join(levels[:NAMED])}{', …' if len(levels) > NAMED else ''}"
+            found.append(f"{name}: text in the order of the alphabet ({told}), read as {kind}")
+    return f"{'; '.join(found)}; number levels to order them" if found else ""
+
+
 def _is_table(values: Any) -> bool:
     """Whether it has columns with names: a mapping, an array of records, a DataFrame or what else behaves as one."""
     if isinstance(values, ndarray):

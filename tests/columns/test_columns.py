@@ -493,6 +493,17 @@ def test_rows_of_the_same_index_in_another_order_are_refused():
     assert scores.mig(codes.loc[shuffled.index].reset_index(drop=True), shuffled.to_dict("list")).score != 0
 
 
+def test_text_that_counts_as_ordered_warns():
+    heat = np.array(["low", "mid", "high"])[np.arange(SAMPLES) % 3]
+    told = r"^heat: text in the order of the alphabet \(high, low, mid\), read as circular; number levels to order them"
+    with pytest.warns(UserWarning, match=told):
+        scores.as_factors({"heat": heat}, SAMPLES, "circular")
+    with pytest.warns(UserWarning, match=told):
+        data.arrays(CODES, {"heat": heat}, kinds=["circular"])
+    ordered = pd.Series(heat).astype(pd.CategoricalDtype(["low", "mid", "high"], ordered=True))
+    assert scores.as_factors(ordered, SAMPLES, "circular").levels == (("low", "mid", "high"),)
+
+
 def test_advice_fits_the_function_and_the_values():
     gap, infinite = CODES.copy(), CODES.copy()
     gap[3], infinite[3] = np.nan, np.inf

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from axiswise._arguments import checked
-from axiswise._columns import Columns, as_array, as_columns, bad_rows, check_row_order, complete_rows
+from axiswise._columns import Columns, as_array, as_columns, bad_rows, check_row_order, complete_rows, in_alphabet
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, warn
 from axiswise.shapes import Array, Kind, OnMissing, Table, Values
 
 Entry = TypeVar("Entry")
@@ -142,6 +142,8 @@ def _factors(
     sizes: Sequence[int | None] | None,
 ) -> tuple[Factor, ...]:
     usual = columns.kinds
+    if kinds is not None and len(kinds) == len(usual) and (told := in_alphabet(columns, kinds)):
+        warn(f"{told}.")
     described = zip(
         _each(names, columns.labels, "names"),
         _each(kinds, usual, "kinds"),

@@ -8,8 +8,8 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise._arguments import check_fields, checked
-from axiswise._columns import as_columns, bad_rows
-from axiswise.errors import AxiswiseError
+from axiswise._columns import as_columns, bad_rows, in_alphabet
+from axiswise.errors import AxiswiseError, warn
 from axiswise.numerics import equal_width_bins
 from axiswise.shapes import Float, Int, Kind, Shaped, Values
 
@@ -124,6 +124,8 @@ def as_factors(
         if bad.any():
             raise AxiswiseError(f"`factors` must be finite. Got {what} in {bad_rows(bad, names)}; {advice}")
     kinds = _kinds(kinds, columns.kinds)
+    if told := in_alphabet(columns, kinds):
+        warn(f"{told}.")
     for column, kind in enumerate(kinds):
         wrong = values[(values[:, column] < 0) | (values[:, column] != np.floor(values[:, column])), column]
         if kind == "discrete" and len(wrong):

@@ -588,7 +588,7 @@ def test_a_table_of_codes_with_gaps_and_codes_that_do_not_vary(tmp_path, monkeyp
     assert "gaussian_total_correlation" in output
     np.save("dead.npy", np.stack([CODES, np.zeros_like(CODES)]))
     output = run("dead.npy", "f.csv", "--scores", "mig", "--force").output
-    assert "note: members 1: codes do not vary in any latent: the model has collapsed" in output
+    assert "note: member 1: codes do not vary in any latent: the model has collapsed" in output
     assert json.loads(Path("s.json").read_text())["varying_latents"] == [3, 0]
 
 

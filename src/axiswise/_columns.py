@@ -6,7 +6,7 @@ Scores, datasets and the command line read arrays here and nowhere else. Tables 
 
 from collections.abc import Mapping, Sequence, Sized
 from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -18,7 +18,10 @@ from axiswise.shapes import Array, Float, Kind, OnMissing, Shaped, Table, Tensor
 
 NUMBERS = "biuf"  # numpy's letters of the types that are truth values or real numbers
 EXACT = 2**53  # the largest integer up to which all are floats
+NESTED = (ndarray, Tensor, list, tuple)  # what a list may consist of, besides cells
 NAMED = 6  # columns that a message names
+FEW = 8  # samples that show that something varies
+ROUNDING = 4  # units in the last place by which what is computed in two ways may differ
 
 
 class Columns(NamedTuple):
@@ -49,16 +52,19 @@ class _Column(NamedTuple):
     cells: Shaped[ndarray, " n"]
     categories: tuple[Any, ...] | None = None
     """Of a categorical column, in its own order."""
-    table: bool = False
-    """Whether it is part of a table of pandas or polars, which stores integers with gaps as floats."""
+    numbers: Float[ndarray, " n"] | None = None
+    """Of a categorical column, the places of its cells in that order; NaN where they are missing."""
+    widened: bool = False
+    """Whether integers with gaps are floats here, as numpy's columns in pandas and arrays from polars have it."""
 
 
 def as_columns(table: Array | Table, what: str = "factors") -> Columns:
     """Reads a table, or an array of one or two axes, by columns: text and categories become levels.
 
     Levels of text are numbered in the order of the alphabet, categories in their own. Integers, truth values, text and
-    categories are discrete, other numbers continuous; columns of tables and nested lists have a type each. In a table,
-    a column of floats that has gaps and is whole elsewhere is one of integers: pandas and polars store it so.
+    categories are discrete, other numbers continuous; columns of tables and nested lists have a type each. In pandas, a
+    column of numpy's floats that has gaps and is whole elsewhere is one of integers, which are stored so. Missing are
+    None, NaN, masked values, and pandas' NA and NaT.
 
     Arguments:
         table: An array or tensor, (nested) lists, a mapping of columns, a DataFrame or a Series.
@@ -100,7 +106,7 @@ def as_columns_alike(*tables: Array | Table, what: str = "factors") -> list[Colu
 def as_array(values: Array | Table, what: str) -> Shaped[ndarray, "..."]:
     """Reads numbers of any shape as numpy: arrays, tensors of any device, (nested) lists and tables of numbers.
 
-    Types stay as they are, but bfloat16, which numpy lacks, becomes float32. Missing values are NaN.
+    Types stay as they are, but floats that numpy lacks, such as bfloat16, become float32. Missing values are NaN.
 
     Arguments:
         values: The numbers.
@@ -115,6 +121,62 @@ def as_array(values: Array | Table, what: str) -> Shaped[ndarray, "..."]:
         named = zip(names or (), columns, strict=True)
         return np.stack([_real(column.cells, f"{name} of `{what}`") for name, column in named], -1)
     return _real(_column(values, what).cells, f"`{what}`")
+
+
+def as_doubles(values: Shaped[ndarray, "..."], axis: int) -> Float[ndarray, "..."]:
+    """Numbers in double precision; what is the same along an axis but for rounding is exactly so, and does not vary.
+
+    Rounding is that of the type that the numbers have. Whole numbers have none.
+
+    Arguments:
+        values: The numbers; NaN are gaps, and stay.
+        axis: The axis of the samples.
+
+    Example:
+        >>> as_doubles(np.array([[0.1 + 0.2, 1.0], [0.3, 2.0]]), 0).tolist()
+        [[0.3, 1.0], [0.3, 2.0]]
+    """
+    doubles = values.astype(np.float64, copy=False)
+    if values.dtype.kind != "f" or not values.size:
+        return doubles
+    unit = ROUNDING * float(np.finfo(values.dtype).eps)
+    if not _close(doubles.take(range(min(FEW, doubles.shape[axis])), axis), axis, 2 * unit).any():
+        return doubles  # as nearly always, and most quickly
+    close = _close(doubles, axis, unit) & (doubles != np.floor(doubles)).any(axis, keepdims=True)
+    return np.where(close & ~np.isnan(doubles), np.fmin.reduce(doubles, axis, keepdims=True), doubles)
+
+
+def _close(values: Float[ndarray, "..."], axis: int, unit: float) -> Shaped[ndarray, "..."]:
+    """Whether values along an axis differ by less than so much, relative to the largest."""
+    low, high = np.fmin.reduce(values, axis, keepdims=True), np.fmax.reduce(values, axis, keepdims=True)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities are never close
+        return ~(high - low >= unit * np.maximum(-low, high))
+
+
+def check_row_order(*tables: Any, what: str) -> None:
+    """Refuses tables of pandas whose rows have the same index in different orders: rows belong together by place.
+
+    Arguments:
+        tables: What has an index, and what has none.
+        what: What messages call them.
+
+    Example:
+        >>> import pandas
+        >>> codes = pandas.DataFrame({"z": [0.5, 1.5]})
+        >>> check_row_order(codes, codes[::-1], what="`codes` and `factors`")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: Rows of `codes` and `factors` must be in the same order. Got the same index ...
+    """
+    columns = [column for table in tables for column in (table.values() if isinstance(table, Mapping) else [table])]
+    found: list[Any] = [getattr(column, "index", None) for column in columns]
+    indexes = [index for index in found if hasattr(index, "equals")]
+    for index in indexes[1:]:
+        if not index.equals(indexes[0]) and len(index) == len(set(index)) and set(index) == set(indexes[0]):
+            raise AxiswiseError(
+                f"Rows of {what} must be in the same order. Got the same index in another order; align them "
+                "(`factors.loc[codes.index]`), or, if rows belong together as they stand, drop the index "
+                "(`reset_index(drop=True)`)."
+            )
 
 
 def complete_rows(missing: OnMissing, gaps: Shaped[ndarray, " n"]) -> slice | Shaped[ndarray, " n"]:
@@ -172,11 +234,27 @@ def whole_but_continuous(columns: Columns, kinds: Sequence[Kind]) -> tuple[str, 
     return tuple(name for name, kind, own in described if kind == "continuous" and (own == np.floor(own)).all())
 
 
+def in_alphabet(columns: Columns, kinds: Sequence[Kind]) -> str:
+    """Says which levels count as ordered though they are in the order of the alphabet; nothing if there are none.
+
+    Example:
+        >>> read = as_columns({"heat": ["low", "mid", "high"], "on": ["yes", "no", "no"]})
+        >>> in_alphabet(read, ["continuous", "circular"])
+        'heat: text in the order of the alphabet (high, low, mid), read as continuous; number levels to order them'
+    """
+    found = []
+    for name, kind, levels in zip(columns.labels, kinds, columns.levels, strict=True):
+        if kind != "discrete" and levels and len(levels) > 2 and list(levels) == sorted(levels):
+            told = f"{', '.join(levels[:NAMED])}{', …' if len(levels) > NAMED else ''}"
+            found.append(f"{name}: text in the order of the alphabet ({told}), read as {kind}")
+    return f"{'; '.join(found)}; number levels to order them" if found else ""
+
+
 def _is_table(values: Any) -> bool:
     """Whether it has columns with names: a mapping, an array of records, a DataFrame or what else behaves as one."""
     if isinstance(values, ndarray):
         return values.dtype.names is not None
-    return isinstance(values, Mapping) or (hasattr(values, "columns") and hasattr(values, "to_numpy"))
+    return isinstance(values, Mapping) or (hasattr(values, "to_numpy") and hasattr(values, "columns"))
 
 
 def _split(table: Any, what: str) -> tuple[tuple[str, ...] | None, list[_Column]]:
@@ -187,12 +265,17 @@ def _split(table: Any, what: str) -> tuple[tuple[str, ...] | None, list[_Column]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise AxiswiseError(f"Columns of `{what}` must have different names. Got {repeated} more than once.")
         columns = [_column(table[label], f"{label} of `{what}`") for label in labels]
-        lengths = {column.cells.shape for column in columns}
-        if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
-            raise AxiswiseError(f"Columns of `{what}` must be equally long lists of values. Got shapes {lengths}.")
+        shapes = {name: column.cells.shape for name, column in zip(names, columns, strict=True)}
+        if uneven := [f"shape {shape} of {name}" for name, shape in shapes.items() if len(shape) != 1]:
+            raise AxiswiseError(
+                f"Columns of `{what}` must have one value in each row. Got {', '.join(uneven[:NAMED])}; make each part "
+                "a column of its own."
+            )
+        if len(set(shapes.values())) > 1:
+            raise AxiswiseError(f"Columns of `{what}` must be equally long lists of values. Got shapes {shapes}.")
     else:
         whole = _column(table, what)
-        name = getattr(table, "name", None) if whole.table else None
+        name = getattr(table, "name", None) if hasattr(table, "to_numpy") else None
         names = [str(name)] if name not in (None, "") else None
         cells = whole.cells[:, None] if whole.cells.ndim == 1 else whole.cells
         if cells.ndim != 2 or 0 in cells.shape:
@@ -208,30 +291,88 @@ def _split(table: Any, what: str) -> tuple[tuple[str, ...] | None, list[_Column]
 
 def _column(values: Any, what: str) -> _Column:
     """Anything but a table, as an array of any shape; lists keep the types of their cells."""
-    if isinstance(values, Tensor):
-        if values.is_meta:
-            raise AxiswiseError(f"`{what}` must have values. Got a tensor of the device meta, which has none.")
-        values = values.detach().cpu()
-        return _Column((values.float() if values.dtype == torch.bfloat16 else values).numpy())
-    if isinstance(values, ndarray):
-        return _Column(values)
-    if hasattr(values, "to_numpy"):  # a Series
-        categories = getattr(values.dtype, "categories", None)
-        # Those of polars' Categorical are of the whole session, in the order in which they appeared: not of the column.
-        ordered = tuple(categories) if categories is not None and hasattr(categories, "to_numpy") else None
-        return _Column(values.to_numpy(), ordered, True)
-    if isinstance(values, list | tuple):
-        parts = [_column(part, what).cells if isinstance(part, Tensor) else part for part in values]
-        try:
-            if parts and all(isinstance(part, ndarray) for part in parts):
-                return _Column(np.stack(parts))
-            array = np.array(parts, dtype=object)
-        except ValueError as error:
-            raise AxiswiseError(f"Rows of {_quoted(what)} must be equally long. Got {error}.") from error
-        if ragged := [cell for cell in array.ravel().tolist() if isinstance(cell, list | tuple | ndarray)]:
-            raise AxiswiseError(f"Rows of {_quoted(what)} must be equally long. Got rows of {_lengths(ragged)} values.")
-        return _Column(array)
-    return _Column(np.asarray(values))
+    if isinstance(values, Tensor) and values.is_meta:
+        raise AxiswiseError(f"{_quoted(what)} must have values. Got a tensor of the device meta, which has none.")
+    try:
+        if isinstance(values, Tensor):
+            return _Column(_of_tensor(values))
+        if isinstance(values, ndarray):
+            return _Column(_of_array(values, what))
+        if hasattr(values, "to_numpy"):
+            return _of_series(values, what)
+    except AxiswiseError:
+        raise
+    except Exception as error:  # PyTorch, polars and pyarrow raise anything for a type that numpy lacks
+        told = f"{type(values).__name__} of {_type(values)} ({str(error).partition(chr(10))[0].rstrip('.')})"
+        raise AxiswiseError(f"{_quoted(what)} must have a type that numpy has. Got a {told}; convert it.") from error
+    return _Column(_of_list(values, what) if isinstance(values, list | tuple) else np.asarray(values))
+
+
+def _of_tensor(values: Tensor) -> Shaped[ndarray, "..."]:
+    values = values.detach().cpu().resolve_conj().resolve_neg()
+    lacking = values.is_floating_point() and values.dtype not in (torch.float16, torch.float32, torch.float64)
+    return (values.float() if lacking else values).numpy()
+
+
+def _of_array(values: Shaped[ndarray, "..."], what: str) -> Shaped[ndarray, "..."]:
+    """A plain array: masked values are missing, and cells that are arrays without axes are numbers."""
+    array = np.asarray(values)  # of a matrix, whose columns have two axes
+    if np.ma.is_masked(values):
+        array = array.astype(array.dtype if array.dtype.kind == "f" else object)
+        array[np.ma.getmaskarray(values)] = np.nan if array.dtype.kind == "f" else None
+    if array.dtype == object:
+        cells = array.ravel().tolist()
+        nested = [place for place, cell in enumerate(cells) if isinstance(cell, ndarray | Tensor) and not cell.ndim]
+        array = array.copy() if nested else array
+        for place in nested:
+            array.flat[place] = _column(cells[place], what).cells.item()
+    return array
+
+
+def _of_series(values: Any, what: str) -> _Column:
+    """A column of pandas or polars, or an array of pyarrow."""
+    kind = _type(values)
+    widened = kind.kind == "f" if isinstance(kind, np.dtype) else "int" in str(kind).lower()
+    column = _Column(_of_array(np.asarray(values), what), widened=widened)
+    categories: Any = getattr(kind, "categories", None)
+    # Those of polars' Categorical are of the whole session, in the order in which they appeared: not of the column.
+    if not hasattr(categories, "to_numpy"):
+        return column
+    places = values.to_physical() if hasattr(values, "to_physical") else getattr(values, "cat", values).codes
+    numbers = np.array(places, dtype=np.float64)
+    numbers[numbers < 0] = np.nan  # as pandas numbers what is missing
+    return column._replace(categories=tuple(categories), numbers=numbers)
+
+
+def _of_list(values: Sequence[Any], what: str) -> Shaped[ndarray, "..."]:
+    """A list of arrays as an array of their type, any other as one of objects."""
+    parts = _plain(values, what)
+    if isinstance(parts, ndarray):
+        return parts
+    try:
+        array = np.array(parts, dtype=object)
+    except ValueError as error:
+        raise AxiswiseError(f"Rows of {_quoted(what)} must be equally long. Got {error}.") from error
+    if ragged := [cell for cell in array.ravel().tolist() if isinstance(cell, list | tuple | ndarray)]:
+        raise AxiswiseError(f"Rows of {_quoted(what)} must be equally long. Got rows of {_lengths(ragged)} values.")
+    return array
+
+
+def _plain(part: Any, what: str) -> Any:
+    """Arrays for arrays of every kind, and for lists of nothing but such of one shape; other lists as they are."""
+    if isinstance(part, ndarray | Tensor):
+        return _column(part, what).cells
+    parts = [_plain(one, what) if isinstance(one, NESTED) else one for one in part]
+    if not any(isinstance(one, ndarray) for one in parts):
+        return parts
+    if all(isinstance(one, ndarray) for one in parts) and len({one.shape for one in parts}) == 1:
+        return np.stack(parts)
+    return [one.item() if isinstance(one, ndarray) and not one.ndim else one for one in parts]
+
+
+def _type(values: Any) -> Any:
+    """What kind of cells an array, tensor or column has; pyarrow calls it so."""
+    return getattr(values, "dtype", None) or getattr(values, "type", None)
 
 
 def _lengths(rows: Sequence[Sized]) -> str:
@@ -243,9 +384,15 @@ def _quoted(what: str) -> str:
 
 
 def _is_missing(cell: Any) -> bool:
-    """None, and what does not equal itself: NaN, and pandas' NA and NaT."""
-    same = cell == cell
-    return cell is None or not isinstance(same, bool | np.bool_) or not same
+    """None, NaN, and pandas' NA and NaT. What else has a comparison of its own, as arrays do, is no missing value."""
+    if isinstance(cell, float | int):  # first, since most are
+        return bool(cell != cell)
+    if cell is None or type(cell).__name__ == "NAType":
+        return True
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    different = cell != cell
+    return isinstance(different, bool | np.bool_) and bool(different)
 
 
 def _missing(cells: Shaped[ndarray, "..."]) -> Shaped[ndarray, "..."]:
@@ -266,17 +413,22 @@ def _real(cells: Shaped[ndarray, "..."], what: str) -> Shaped[ndarray, "..."]:
         present = cells[~missing].tolist()
         others = [cell for cell in present if not _is_real(cell)]
         if not others:
-            whole = not missing.any() and all(isinstance(cell, Integral | np.bool_) for cell in present)
-            _check_exact(what, max(map(abs, present), default=0) if whole else 0)
+            whole = not missing.any() and all(isinstance(cell, int | Integral | np.bool_) for cell in present)
+            _check_exact(what, max((abs(int(cell)) for cell in present), default=0) if whole else 0)
             found = np.full(cells.shape, 0 if whole else np.nan, np.int64 if whole else np.float64)
             found[~missing] = present
             return found
-        wrong = repr(others[0])
+        wrong = _told(others[0])
     raise AxiswiseError(f"{what} must contain real numbers. Got {wrong}.")
 
 
+def _told(cell: Any) -> str:
+    """A cell that is of no use, or its type where it is no plain value."""
+    return repr(cell) if isinstance(cell, str | bytes | Number) else f"the type {type(cell).__name__}"
+
+
 def _is_real(cell: Any) -> bool:
-    return isinstance(cell, Real | Decimal | np.bool_) and not isinstance(cell, np.timedelta64)
+    return isinstance(cell, float | int | Real | Decimal | np.bool_) and not isinstance(cell, np.timedelta64)
 
 
 def _check_exact(what: str, largest: int) -> None:
@@ -303,20 +455,21 @@ def _numbered(parts: Sequence[_Column], what: str) -> list[_Numbered]:
     categories = parts[0].categories
     if categories is None and not any(map(_is_text, parts)):
         return [_numbers(part, what) for part in parts]
-    missing = [_missing(part.cells) for part in parts]
-    if categories is None or any(part.categories != categories for part in parts):
-        cells = [[_text(cell, what) for cell in part.cells.tolist()] for part in parts]
-        present = zip(cells, missing, strict=True)
-        known = sorted({cell for own, gaps in present for cell, gap in zip(own, gaps, strict=True) if not gap})
-    else:
-        cells, known = [part.cells.tolist() for part in parts], list(categories)
-    number = {level: float(place) for place, level in enumerate(known)}
-    levels = _level_names(known)
-    found: list[_Numbered] = []
-    for own, gaps in zip(cells, missing, strict=True):
-        values = [np.nan if gap else number[cell] for cell, gap in zip(own, gaps.tolist(), strict=True)]
-        found.append((np.array(values, dtype=np.float64), "discrete", levels))
-    return found
+    if categories is not None and all(part.categories == categories for part in parts):
+        levels = _level_names(categories)
+        return [(part.numbers, "discrete", levels) for part in parts if part.numbers is not None]
+    texts = [[_text(cell, what) for cell in _categorised(part).tolist()] for part in parts]
+    known = sorted({text for own in texts for text in own if text is not None})
+    number = {None: np.nan, **{level: float(place) for place, level in enumerate(known)}}
+    return [(np.array([number[text] for text in own], dtype=np.float64), "discrete", tuple(known)) for own in texts]
+
+
+def _categorised(part: _Column) -> Shaped[ndarray, " n"]:
+    """The cells of a column, those of a categorical one as its categories."""
+    if part.numbers is None or part.categories is None:
+        return part.cells
+    cells = [None if np.isnan(number) else part.categories[int(number)] for number in part.numbers]
+    return np.array([*cells, None], dtype=object)[:-1]
 
 
 def _level_names(known: Sequence[Any]) -> tuple[str, ...]:
@@ -326,21 +479,41 @@ def _level_names(known: Sequence[Any]) -> tuple[str, ...]:
         >>> _level_names([0.1 + 0.2, 1.0, "red"]), _level_names([0.3, 0.1 + 0.2])
         (('0.3', '1', 'red'), ('0.3', '0.30000000000000004'))
     """
-    exact = tuple(level.decode() if isinstance(level, bytes) else str(level) for level in known)
+    exact = tuple(_decoded(level) for level in known)
     short = tuple(
-        f"{level:.12g}" if isinstance(level, float | np.floating) else name
+        _digits(level) if isinstance(level, float | np.floating) else name
         for level, name in zip(known, exact, strict=True)
     )
     return short if len(set(short)) == len(short) else exact
 
 
-def _text(cell: Any, what: str) -> str:
-    """A cell of a column in which there is text."""
-    if not (isinstance(cell, str | bytes) or _is_missing(cell) or _is_real(cell)):
-        raise AxiswiseError(f"{what} must contain numbers, truth values or text. Got {cell!r}.")
-    if isinstance(cell, float | np.floating) and not _is_missing(cell):
-        return f"{cell:.12g}"  # 0.1 + 0.2 is 0.3, and 1.0 the level 1
-    return cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)
+def _decoded(level: Any) -> str:
+    return level.decode(errors="backslashreplace") if isinstance(level, bytes) else str(level)
+
+
+def _digits(number: Any) -> str:
+    """A number as people write it: 0.1 + 0.2 is 0.3, and 1.0 is 1.
+
+    Example:
+        >>> [_digits(number) for number in (0.1 + 0.2, Decimal("0.30"), 1.0, 1e12 + 1, 1e300)]
+        ['0.3', '0.3', '1', '1000000000001', '1e+300']
+    """
+    if not abs(number) <= EXACT:
+        return str(number)
+    return str(int(number)) if number == int(number) else f"{float(number):.15g}"
+
+
+def _text(cell: Any, what: str) -> str | None:
+    """A cell of a column in which there is text; None if it is missing."""
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, bytes | bool | np.bool_):
+        return _decoded(cell)
+    if _is_missing(cell):
+        return None
+    if not _is_real(cell):
+        raise AxiswiseError(f"{what} must contain numbers, truth values or text. Got {_told(cell)}.")
+    return _digits(cell)
 
 
 def _numbers(column: _Column, what: str) -> _Numbered:
@@ -348,11 +521,13 @@ def _numbers(column: _Column, what: str) -> _Numbered:
     cells, missing = column.cells, _missing(column.cells)
     try:
         whole = _real(cells[~missing], what).dtype.kind != "f"
-        values = _real(cells, what).astype(np.float64)
+        values = as_doubles(_real(cells, what), 0)
     except AxiswiseError as error:
         raise AxiswiseError(f"{str(error).replace('real numbers', 'numbers, truth values or text')}") from error
-    if column.table and missing.any() and not missing.all():  # what is there of integers
-        whole = whole or bool((values[~missing] == np.floor(values[~missing])).all())
+    present = values[~missing]
+    if not whole and column.widened and 0 < len(present) < len(values) and np.isfinite(present).all():
+        whole = bool((present == np.floor(present)).all())
+        _check_exact(what, int(np.abs(present).max()) if whole else 0)
     return values, "discrete" if whole else "continuous", None
 
 

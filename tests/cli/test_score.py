@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from axiswise import scores
 from axiswise.cli import app
+from axiswise.cli._tables import read_table
 from axiswise.cli.score import catalogue
 from axiswise.errors import AxiswiseError
 
@@ -234,6 +235,122 @@ def test_kinds_by_option(saved, arrays):
         assert (doubt in result.output) == (not options)
 
 
+ROWS = "red,0\nblue,1\n" * 200
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "european.csv",
+            "z0;z1\n" + "5,2454;1,6891\n" * 400,
+            r"must have commas between .* Got semicolons; read it with",
+        ),
+        ("semicolons.csv", "color;size\n" + ROWS.replace(",", ";"), r"Got semicolons; .* sep=';'.*decimal=','"),
+        ("plain.csv", "5,25;1,5\n" * 400, r"commas between its columns, by its suffix. Got semicolons"),
+        ("tabs.csv", "color\tsize\n" + ROWS.replace(",", "\t"), r"commas between its columns, by its suffix. Got tabs"),
+        ("blanks.csv", "1.5e+00 2\n" * 400, r"commas between its columns, by its suffix. Got blanks"),
+        ("commas.tsv", "color,size\n" + ROWS, r"tabs between its columns, by its suffix. Got commas"),
+        ("trailing.csv", "color,size\n" + ROWS.replace("\n", ",\n"), r"first line, 2. Got rows with more; name every"),
+        ("more.csv", "color,size\n" + ROWS.replace("\n", ",3\n"), r"first line, 2. Got rows with more; name every"),
+        ("twice.csv", "size,color,size\n" + ROWS.replace("\n", ",3\n"), r"different names. Got \['size'\] more than"),
+    ],
+)
+def test_files_whose_columns_would_be_others_are_refused(saved, name, text, message):
+    (saved / name).write_text(text)
+    with pytest.raises(AxiswiseError, match=rf"{name}.*{message}"):
+        run("codes.npy", name, "--scores", "mig")
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("a b", "dark red"),
+        ('"a;b"', '"x;y"'),
+        ("a, b", "1, 2"),
+        ("note", "a;b"),
+        ("a;b,c", "x,1"),
+        ("0.5, 1.5", "0.5, 2"),
+    ],
+)
+def test_other_characters_separate_nothing(saved, header, row):
+    (saved / "words.csv").write_text(f"{header}\n" + f"{row}\n" * 400)
+    assert read_table("words.csv").contents.shape[1] == 1 + ("," in row)
+
+
+def test_numbers_of_rows_are_left_out_however_they_count(saved, arrays):
+    frame = table(arrays)[["shape", "scale"]]
+    expected = scores.mig(arrays[0], frame).score
+    for index in (np.arange(400) + 1, np.random.default_rng(0).permutation(400), 3 * np.arange(400)):
+        frame.set_index(index).to_csv("factors.csv")
+        output = run("codes.npy", "factors.csv", "--scores", "mig", "--json", "s.json", "--force").output
+        assert "note: factors.csv: the first column, without a name, numbers the rows and was left out" in output
+        about = json.loads((saved / "s.json").read_text())
+        assert (about["factor_names"], about["rows"][0]["value"]) == (["shape", "scale"], expected)
+    pd.DataFrame(arrays[0]).to_csv("codes.csv")
+    frame.set_index(np.arange(400)[::-1]).to_csv("factors.csv")
+    with pytest.raises(AxiswiseError, match=r"Rows of codes.csv and factors.csv must be in the same order"):
+        run("codes.csv", "factors.csv", "--scores", "mig")
+    with pytest.raises(AxiswiseError, match=r"Rows of codes.csv and factors.csv must be in the same order"):
+        run("codes.csv", "factors.csv", "--agreement")
+
+
+def test_an_index_in_parquet_is_told(saved, arrays):
+    pytest.importorskip("pyarrow")
+    frame = table(arrays)[["shape", "scale"]]
+    frame.set_index("shape").to_parquet("named.parquet")
+    assert (
+        "note: named.parquet: the index shape is no column"
+        in run("codes.npy", "named.parquet", "--scores", "mig").output
+    )
+    frame.sample(frac=1, random_state=0).to_parquet("shuffled.parquet")
+    output = run("codes.npy", "shuffled.parquet", "--scores", "mig").output
+    assert (
+        "note: shuffled.parquet: the index is no column and was left out; rows are in the order of the file" in output
+    )
+    pd.DataFrame(arrays[0], columns=list("abcd")).to_parquet("codes.parquet")
+    with pytest.raises(AxiswiseError, match=r"must be in the same order"):
+        run("codes.parquet", "shuffled.parquet", "--scores", "mig")
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_labels_whose_first_is_0_lose_no_row(saved, arrays, columns):
+    codes, factors = arrays
+    factors = factors[:, :columns].copy()
+    factors[0] = range(columns)
+    expected = scores.mig(codes, factors).score
+    np.savetxt("labels.csv", factors, fmt="%d", delimiter=",")
+    pd.DataFrame(factors).to_csv("named.csv", index=False)
+    pd.DataFrame(codes).to_csv("codes.csv", index=False)
+    first = ", ".join(map(str, range(columns)))
+    for code in ("codes.npy", "codes.csv"):
+        for file, told in (("labels.csv", True), ("named.csv", False)):
+            output = run(code, file, "--scores", "mig", "--json", "s.json", "--force").output
+            assert json.loads((saved / "s.json").read_text())["rows"][0]["value"] == pytest.approx(expected, abs=1e-12)
+            assert (
+                f"note: {file}: the first line, {first}, is a row: there are as many rows as samples" in output
+            ) == told
+    doubted = f"note: named.csv: the first line, {first}, names the columns; write names above if it is a row"
+    assert doubted in run("codes.csv", "named.csv", "--scores", "mig").output
+
+
+def test_empty_columns_text_for_gaps_blanks_and_commas_are_told(saved, arrays):
+    colors = np.array(["red, dark", "None", "blue "])[arrays[1][:, 0]]
+    frame = pd.DataFrame({"color": colors, "size": arrays[1][:, 1]})
+    (saved / "f.csv").write_text(frame.to_csv(index=False).replace("\n", ",\n"))
+    told = "f.csv: 'None' counts as a missing value; write it in another way if it is a level"
+    with pytest.raises(AxiswiseError, match=rf"missing values .* Note: {told}\."):
+        run("codes.npy", "f.csv")
+    output = run("codes.npy", "f.csv", "--scores", "mig", "--drop-missing", "--continuous", "color").output
+    assert f"note: {told}" in output
+    assert "note: f.csv: empty columns without a name, by separators at the ends of rows, were left out" in output
+    assert "numbered as 2 levels (0 blue, 1 'red, dark')" in output
+    frame["color"] = np.array(["low", "mid", "high"])[arrays[1][:, 0]]
+    frame.to_csv("f.csv", index=False)
+    output = run("codes.npy", "f.csv", "--scores", "mig,mcc", "--circular", "color").output
+    assert output.count("color: text in the order of the alphabet (high, low, mid), read as circular") == 1
+
+
 def test_one_column_of_labels_is_one_factor(saved, arrays):
     np.save("labels.npy", arrays[1][:, 1])
     assert "factors: f0 (discrete, 6 values)" in run("codes.npy", "labels.npy", "--scores", "mig").output
@@ -327,7 +444,10 @@ def wrong_files(codes: np.ndarray, factors: np.ndarray, python_object: bytes) ->
         (["words.csv", "factors.npy"], r"shape of `words.csv` must contain real numbers. Got 'x'."),
         (["empty.csv", "factors.npy"], r"empty.csv cannot be read as CSV \(No columns to parse from file\)."),
         (["names.csv", "factors.npy"], r"names.csv must have at least one row and one column. Got 0 rows."),
-        (["odd.csv", "factors.npy"], r"odd.csv cannot be read as CSV|Codes and factors must have as many samples"),
+        (
+            ["odd.csv", "factors.npy"],
+            r"odd.csv must have as many fields in each row as names in .*, 2. Got rows with more; name",
+        ),
         (["codes.npy", "codes.npy", "--kinds", "discrete"], r"whole numbers from 0. Got .*\(factors f0, f1, f2, f3\)"),
         (
             ["codes.npy", "factors.npy", "--kinds", "discret"],

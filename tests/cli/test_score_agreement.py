@@ -78,7 +78,7 @@ def test_members_of_fewer_latents_and_constant_ones_are_told(codes):
     assert f"{1.0:.3f}" in output.splitlines()[3]
     assert next(line for line in output.splitlines() if line.startswith("z0 ")).split()[1] == "constant"
     np.save("flat.npy", np.zeros((200, 3)))
-    assert "note: members 1: codes do not vary in any latent" in run("a.npy", "flat.npy", "--agreement")
+    assert "note: member 1: codes do not vary in any latent" in run("a.npy", "flat.npy", "--agreement")
 
 
 def test_rows_with_missing_values_are_dropped_if_asked(codes):

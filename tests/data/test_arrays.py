@@ -129,7 +129,7 @@ def test_identity_is_of_the_contents():
         (lambda: arrays(ones(3, 2), np.zeros((4, 1), int)), "one row for each sample. Got 3 and 4 rows."),
         (
             lambda: arrays(ones(2, 2), np.array([[0.0], [np.nan]])),
-            "`factors` must be finite. Got NaN or infinite values in 1 of 2 rows, in factor 0; drop rows",
+            "`factors` must be finite. Got NaN or infinite values in 1 of 2 rows, in factor 0; remove or replace such",
         ),
         (
             lambda: arrays(ones(2, 2), np.array([[0], [-1]])),

@@ -116,3 +116,8 @@ def test_refuses_a_single_level_in_either_part():
 def test_it_is_the_same_at_the_ends_of_the_range_of_floats(scale):
     codes, factors = mixed(300)
     assert explicitness(codes * scale, factors).score == pytest.approx(explicitness(codes, factors).score, abs=1e-12)
+
+
+def test_many_levels_are_no_reason_to_warn():
+    factors = np.arange(60)[:, None] % 30
+    assert 0 <= explicitness(np.random.default_rng(0).normal(size=(60, 2)), factors).score <= 1

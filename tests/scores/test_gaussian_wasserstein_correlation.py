@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from axiswise.errors import AxiswiseError
 from axiswise.scores import gaussian_wasserstein_correlation
 
 
@@ -53,5 +54,6 @@ def test_constant_latents_add_nothing():
     assert (found.score[1], found.normalised[1], found.variance[1]) == (0.0, 0.0, 0.0)
 
 
-def test_a_single_sample_scores_zero():
-    assert gaussian_wasserstein_correlation(np.ones((1, 3)))[:3] == (0.0, 0.0, 0.0)
+def test_a_single_sample_is_refused():
+    with pytest.raises(AxiswiseError, match=r"A score needs at least 2 samples. Got 1."):
+        gaussian_wasserstein_correlation(np.ones((1, 3)))

@@ -97,7 +97,10 @@ def _unrelated(codes: np.ndarray) -> np.ndarray:
 
 def _read_members(files: Sequence[str]) -> Members:
     """The codes in these files, one model or several each; members of fewer latents have constant ones besides."""
+    from axiswise._columns import check_row_order
+
     tables = [read_table(file) for file in files]
+    check_row_order(*(table.contents for table in tables), what=" and ".join(files))
     arrays = [code_array(table) for table in tables]
     stacks = [array if array.ndim == 3 else array[None] for array in arrays]
     shapes = ", ".join(f"{array.shape} in {file}" for array, file in zip(arrays, files, strict=True))

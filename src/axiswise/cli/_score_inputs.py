@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import numpy as np
 
-from axiswise.cli._tables import Table, read_table
+from axiswise.cli._tables import Table, read_pair
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # these would import PyTorch or scipy
@@ -42,11 +42,12 @@ class Inputs(NamedTuple):
 
 @contextmanager
 def noted() -> Iterator[None]:
-    """Silences the warnings of scores about what is constant: the notes say it once."""
+    """Silences the warnings of scores about what is constant or in alphabetical order: the notes say it once."""
     from axiswise.scores import UndefinedScore
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedScore)
+        warnings.filterwarnings("ignore", ".* in the order of the alphabet", UserWarning)
         yield
 
 
@@ -64,12 +65,15 @@ def read_inputs(
     missing: "OnMissing",
 ) -> Inputs:
     """Reads the files, and refuses what no score can be computed from."""
-    from axiswise.scores import read_pair
+    from axiswise._columns import check_row_order
+    from axiswise.scores import read_pair as read_scored
 
     if (test_codes is None) != (test_factors is None):
         raise AxiswiseError("--test-codes and --test-factors go together. Got one without the other.")
     files = [(codes, factors), *([(test_codes, test_factors)] if test_codes and test_factors else [])]
-    tables = [(read_table(code), read_table(factor)) for code, factor in files]
+    tables = [read_pair(code, factor) for code, factor in files]
+    for code, factor in tables:
+        check_row_order(code.contents, factor.contents, what=f"{code.path} and {factor.path}")
     columns = _factor_columns([factor for _, factor in tables])
     arrays = [code_array(code) for code, _ in tables]
     found = _kinds(columns[0], kinds, named)
@@ -78,10 +82,11 @@ def read_inputs(
         _check_lengths(array, own.values, code.path, factor.path)
         try:
             with noted():
-                read = read_pair(array, own, found, missing)
+                read = read_scored(array, own, found, missing)
         except AxiswiseError as error:
             listed = ", ".join(own.labels)
-            raise AxiswiseError(f"{error} Read {code.path} and {factor.path} (factors {listed}).") from error
+            told = "".join(f" Note: {note}." for note in (*code.notes, *factor.notes))
+            raise AxiswiseError(f"{error} Read {code.path} and {factor.path} (factors {listed}).{told}") from error
         members = read.codes if read.codes.ndim > 2 else read.codes[None]
         parts.append((members, own._replace(values=read.factors.values)))
         about.append(read.inputs)
@@ -124,7 +129,8 @@ def _level_notes(columns: "Columns") -> list[str]:
     notes = []
     for name, levels in zip(columns.labels, columns.levels, strict=True):
         if levels:
-            first = ", ".join(f"{place} {level}" for place, level in enumerate(levels[:6]))
+            quoted = (repr(level) if "," in level else level for level in levels[:6])
+            first = ", ".join(f"{place} {level}" for place, level in enumerate(quoted))
             notes.append(f"{name}: text, numbered as {len(levels)} levels ({first}{', …' if len(levels) > 6 else ''})")
     return notes
 
@@ -151,7 +157,8 @@ def constant_notes(read: "Read") -> list[str]:
         )
     varying = np.atleast_1d(read.varying_latents)
     if not varying.all():
-        whose = f"members {', '.join(map(str, np.flatnonzero(varying == 0)))}: " if len(varying) > 1 else ""
+        flat = ", ".join(map(str, np.flatnonzero(varying == 0)))
+        whose = f"{'members' if ',' in flat else 'member'} {flat}: " if len(varying) > 1 else ""
         notes.append(f"{whose}codes do not vary in any latent: the model has collapsed, and its scores mean nothing")
     return notes
 
@@ -201,9 +208,9 @@ def _doubts(
     named: Mapping[str, str | None],
 ) -> list[str]:
     """What may have been meant otherwise than it was read."""
-    from axiswise._columns import whole_but_continuous
+    from axiswise._columns import in_alphabet, whole_but_continuous
 
-    notes = []
+    notes = [told] if (told := in_alphabet(columns, found)) else []
     explicit = {name for names in named.values() for name in names_in(names)}
     whole = [] if kinds else [name for name in whole_but_continuous(columns, found) if name not in explicit]
     if whole:

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from axiswise._arguments import checked
-from axiswise._columns import Columns, as_array, as_columns, bad_rows, complete_rows
+from axiswise._columns import Columns, as_array, as_columns, bad_rows, check_row_order, complete_rows, in_alphabet
 from axiswise.data.dataset import FactorDataset, stored
 from axiswise.data.factors import Factor, FactorSpace
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, warn
 from axiswise.shapes import Array, Kind, OnMissing, Table, Values
 
 Entry = TypeVar("Entry")
@@ -55,6 +55,7 @@ def arrays(
         >>> dataset.space.names, dataset.space.factors[0].levels
         (('shape', 'scale'), ('heart', 'square'))
     """
+    check_row_order(x, factors, what="`x` and `factors`")
     given = _with_rows(as_array(x, "x"))
     columns = Columns(np.zeros((len(given), 0)), (), None, ()) if factors is None else as_columns(factors)
     if len(columns.values) != len(given):
@@ -67,10 +68,7 @@ def arrays(
     observations, values = _observations(given), columns.values
     if not np.isfinite(values).all():
         told = bad_rows(~np.isfinite(values), columns.labels)
-        raise AxiswiseError(
-            f"`factors` must be finite. Got NaN or infinite values in {told}; drop rows with missing values (NaN) with "
-            'missing="drop".'
-        )
+        raise AxiswiseError(f"`factors` must be finite. Got NaN or infinite values in {told}; {_remedy(values)}.")
     factor_space = FactorSpace(_factors(columns, names, kinds, sizes))
     values = np.ascontiguousarray(values.astype(np.float64 if None in factor_space.sizes else np.int64))
     levels = torch.from_numpy(values)
@@ -127,9 +125,14 @@ def _observations(x: np.ndarray) -> np.ndarray:
         rows = int(bad.reshape(len(bad), -1).any(1).sum())
         raise AxiswiseError(
             f"`x` must be finite in float32. Got {int(bad.sum())} NaN or infinite values in {rows} of {len(x)} rows, "
-            f'the first at {first}; remove or replace such samples, or drop those with NaN with missing="drop".'
+            f"the first at {first}; {_remedy(x)}."
         )
     return x
+
+
+def _remedy(values: np.ndarray) -> str:
+    dropping = ', or drop those with NaN with missing="drop"'
+    return f"remove or replace such samples{dropping if np.isnan(values).any() else ''}"
 
 
 def _factors(
@@ -139,6 +142,8 @@ def _factors(
     sizes: Sequence[int | None] | None,
 ) -> tuple[Factor, ...]:
     usual = columns.kinds
+    if kinds is not None and len(kinds) == len(usual) and (told := in_alphabet(columns, kinds)):
+        warn(f"{told}.")
     described = zip(
         _each(names, columns.labels, "names"),
         _each(kinds, usual, "kinds"),

@@ -31,4 +31,6 @@ def logistic_regression(features: Float[ndarray, "n d"], labels: Int[ndarray, " 
     with warnings.catch_warnings():
         # The line search may stall in rounding just before the tolerance is met, which changes nothing that counts.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        # Levels are what they are, however many.
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%", UserWarning)
         return LogisticRegression(**SETTINGS).fit(features, labels)

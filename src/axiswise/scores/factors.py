@@ -8,10 +8,9 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise._arguments import check_fields, checked
-from axiswise._columns import as_columns, bad_rows
-from axiswise.errors import AxiswiseError
+from axiswise._columns import as_columns, bad_rows, in_alphabet
+from axiswise.errors import AxiswiseError, warn
 from axiswise.numerics import equal_width_bins
-from axiswise.scores.score import DROPPING
 from axiswise.shapes import Float, Int, Kind, Shaped, Values
 
 LARGEST = 1e150  # of factors
@@ -88,7 +87,12 @@ class Factors:
 
 
 @checked
-def as_factors(factors: Values, samples: int, kinds: Kind | Sequence[Kind] | None = None) -> Factors:
+def as_factors(
+    factors: Values,
+    samples: int,
+    kinds: Kind | Sequence[Kind] | None = None,
+    remedy: str = "drop these rows.",
+) -> Factors:
     """Reads factors of shape (n, k), or (n) for a single one, that belong to `samples` codes.
 
     Arguments:
@@ -98,6 +102,7 @@ def as_factors(factors: Values, samples: int, kinds: Kind | Sequence[Kind] | Non
             of them completes.
         samples: How many rows there must be.
         kinds: The kind of each factor, or one for all. If None, floats are continuous and all else is discrete.
+        remedy: What messages say about missing values.
 
     Example:
         >>> read = as_factors({"shape": ["heart", "square", "heart"], "scale": [0.5, 0.6, 0.7]}, 3)
@@ -111,14 +116,16 @@ def as_factors(factors: Values, samples: int, kinds: Kind | Sequence[Kind] | Non
             f"`factors` must have one row for each of the {samples} samples of `codes`. Got {len(values)} rows; "
             "if `codes` has latents before samples, transpose it."
         )
-    for bad, what, remedy in (
-        (np.isnan(values), "missing values (NaN)", DROPPING),
+    for bad, what, advice in (
+        (np.isnan(values), "missing values (NaN)", remedy),
         (np.isinf(values), "infinite values", "leave these rows out."),
         (np.abs(values) > LARGEST, f"values beyond ±{LARGEST:g}, whose squares are not", "rescale them."),
     ):
         if bad.any():
-            raise AxiswiseError(f"`factors` must be finite. Got {what} in {bad_rows(bad, names)}; {remedy}")
+            raise AxiswiseError(f"`factors` must be finite. Got {what} in {bad_rows(bad, names)}; {advice}")
     kinds = _kinds(kinds, columns.kinds)
+    if told := in_alphabet(columns, kinds):
+        warn(f"{told}.")
     for column, kind in enumerate(kinds):
         wrong = values[(values[:, column] < 0) | (values[:, column] != np.floor(values[:, column])), column]
         if kind == "discrete" and len(wrong):

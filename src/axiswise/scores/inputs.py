@@ -7,12 +7,12 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise._arguments import checked
-from axiswise._columns import Columns, as_columns, as_columns_alike, complete_rows
+from axiswise._columns import Columns, as_columns, as_columns_alike, as_doubles, check_row_order, complete_rows
 from axiswise.errors import AxiswiseError, warn
 from axiswise.numerics import permutation
 from axiswise.scores._value import as_text
 from axiswise.scores.factors import Factors, as_factors
-from axiswise.scores.score import as_code_array, as_codes, as_value
+from axiswise.scores.score import DROPPING, as_code_array, as_codes, as_value
 from axiswise.shapes import Array, Float, Int, Kind, OnMissing, Points, Shaped, Table, Values
 
 HELD_OUT = 3  # one sample in so many is held out where a score needs a test part and none is given
@@ -105,7 +105,7 @@ def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
     """
     array = as_code_array(codes)
     complete = complete_rows(missing, _gaps(array))
-    read = as_codes(array[..., complete, :])
+    read = as_codes(array[..., complete, :], remedy=DROPPING)
     return CodesRead(read, _inputs(read, None, array.shape[-2] - read.shape[-2]))
 
 
@@ -126,6 +126,7 @@ def read_pair(
         >>> read.inputs.dropped, read.inputs.levels, read.factors.values.tolist()
         (1, (('blue', 'red'),), [[1.0], [0.0]])
     """
+    check_row_order(codes, factors, what="`codes` and `factors`")
     read, known, dropped = _read(codes, as_columns(factors), kinds, missing)
     return PairRead(read, known, _inputs(read, known, dropped))
 
@@ -159,10 +160,10 @@ def read_population(
         )
     gaps = _gaps(array) if divergences is None else _gaps(array) | _gaps(divergences)
     complete = complete_rows(missing, gaps)
-    read = as_codes(array[:, complete])
+    read = as_codes(array[:, complete], remedy=DROPPING)
     alive = np.ptp(read, axis=1) > 0
     if divergences is not None:
-        alive &= as_codes(divergences[:, complete], "kl").mean(1) > kl_above
+        alive &= as_codes(divergences[:, complete], "kl", DROPPING).mean(1) > kl_above
     return PopulationRead(read, alive, _inputs(read, None, array.shape[1] - read.shape[1]))
 
 
@@ -190,6 +191,7 @@ def split(
         >>> len(parts.train), len(parts.test)
         (4, 2)
     """
+    check_row_order(codes, factors, what="`codes` and `factors`")
     if test is None:
         read, known, dropped = _read(codes, as_columns(factors), kinds, missing)
         samples = read.shape[-2]
@@ -197,6 +199,7 @@ def split(
             raise AxiswiseError(f"A score with a held-out part needs at least {HELD_OUT} samples. Got {samples}.")
         tested, trained = np.split(permutation(seed, "split", samples).numpy(), [samples // HELD_OUT])
         return Split(read, known, trained, tested, _inputs(read, known, dropped))
+    check_row_order(*test, what="the codes and factors of `test`")
     columns = as_columns_alike(factors, test[1])
     read, known, dropped = _read(codes, columns[0], kinds, missing)
     more, tested_on, also_dropped = _read(test[0], columns[1], known.kinds, missing)
@@ -205,8 +208,9 @@ def split(
             "`test` must be codes and factors with the same members, latents and factors as those to fit on. "
             f"Got {more.shape} beside {read.shape}."
         )
-    joined = Factors(np.concatenate([known.values, tested_on.values]), known.kinds, known.names, known.levels)
-    rows, both = np.arange(len(joined.values)), np.concatenate([read, more], -2)
+    values = as_doubles(np.concatenate([known.values, tested_on.values]), 0)
+    joined = Factors(values, known.kinds, known.names, known.levels)
+    rows, both = np.arange(len(values)), as_doubles(np.concatenate([read, more], -2), -2)
     samples = read.shape[-2]
     return Split(both, joined, rows[:samples], rows[samples:], _inputs(both, joined, dropped + also_dropped))
 
@@ -225,11 +229,17 @@ def _read(
     if len(columns.values) == samples:  # else the message below counts the rows as they were given
         complete = complete_rows(missing, _gaps(array) | _gaps(columns.values))
         array, columns = array[..., complete, :], columns.rows(complete)
-    return as_codes(array), as_factors(columns, array.shape[-2], kinds), samples - array.shape[-2]
+    read = as_codes(array, remedy=DROPPING)
+    left = read.shape[-2]
+    return read, as_factors(columns, left, kinds, DROPPING), samples - left
 
 
 def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: int) -> Inputs:
-    """What the result says; a warning names what has no score."""
+    """What the result says; a warning names what has no score. One sample has none."""
+    samples = codes.shape[-2]
+    if samples < 2:
+        rest = f", after {dropped:,} rows with missing values were dropped" if dropped else ""
+        raise AxiswiseError(f"A score needs at least 2 samples. Got {samples}{rest}.")
     constant = factors.constant if factors else ()
     varying = (np.ptp(codes, axis=-2) > 0).sum(-1)
     if constant and factors and len(constant) < len(factors):  # if all are, the score raises an error
@@ -237,11 +247,11 @@ def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: 
             f"{', '.join(constant)}: constant, so that there is no score of it; means are over the other factors.",
             UndefinedScore,
         )
-    if codes.shape[-2] > 1 and not varying.all():  # one sample never varies
+    if not varying.all():
         whose = f" of members {np.flatnonzero(varying == 0).tolist()}" if varying.ndim else ""
         warn(
             f"`codes`{whose} do not vary in any latent: the model has collapsed, and its score means nothing.",
             UndefinedScore,
         )
     names, levels = (factors.names, factors.levels) if factors else ((), ())
-    return Inputs(codes.shape[-2], dropped, names, levels, constant, as_value(varying))
+    return Inputs(samples, dropped, names, levels, constant, as_value(varying))

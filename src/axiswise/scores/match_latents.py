@@ -7,6 +7,7 @@ from numpy import ndarray
 from scipy.special import stdtrit
 
 from axiswise._arguments import checked
+from axiswise._columns import check_row_order
 from axiswise.errors import AxiswiseError
 from axiswise.numerics import assignment, cross_correlation
 from axiswise.scores._value import as_html, as_text
@@ -74,6 +75,7 @@ def match_latents(
         >>> found.latent.tolist(), found.correlation.round(3).tolist()
         ([2, -1, 1], [-1.0, 0.0, 1.0])
     """
+    check_row_order(reference, other, what="`reference` and `other`")
     first, second = as_codes(reference, "reference"), as_codes(other, "other")
     if first.ndim != 2 or first.shape[0] != second.shape[-2]:
         raise AxiswiseError(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from axiswise._arguments import checked
-from axiswise._columns import as_array, bad_rows
+from axiswise._columns import as_array, as_doubles, bad_rows
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Float, Table
 
@@ -78,12 +78,15 @@ def declaration(function: Callable) -> Declaration | None:
 
 
 @checked
-def as_codes(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n z"]:
+def as_codes(
+    codes: Array | Table, name: str = "codes", remedy: str = "leave these rows out."
+) -> Float[ndarray, "... n z"]:
     """Reads codes of shape (…, n, z) as float64 and refuses what no score can be computed from.
 
     Arguments:
         codes: The codes, or what else there is one number of for each sample and latent.
         name: What messages call it.
+        remedy: What messages say about missing values.
 
     Example:
         >>> as_codes([[0.5, 1], [2, 3]]).dtype
@@ -97,7 +100,7 @@ def as_codes(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n
         told = bad_rows(~finite, [f"latent {latent}" for latent in range(values.shape[-1])])
         raise AxiswiseError(
             f"`{name}` must be finite. Got values{where} that are NaN or infinite in {told}; leave out models that "
-            "diverged, or " + DROPPING
+            "diverged, or " + (remedy if np.isnan(values).any() else "leave these rows out.")
         )
     if (largest := max(values.max(), -values.min())) > LARGEST:
         raise AxiswiseError(
@@ -107,15 +110,15 @@ def as_codes(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n
 
 
 def as_code_array(codes: Array | Table, name: str = "codes") -> Float[ndarray, "... n z"]:
-    """Codes as float64, whether finite or not."""
-    values = as_array(codes, name).astype(np.float64, copy=False)
+    """Codes as float64, whether finite or not; latents that are constant but for rounding are constant."""
+    values = as_array(codes, name)
     if values.ndim < 2 or 0 in values.shape:
         hint = f"; use {name}[:, None] for a single latent" if values.ndim == 1 else ""
         raise AxiswiseError(
             f"`{name}` must have axes (…, n, z): samples, then latents, none of them empty. Got shape {values.shape}"
             f"{hint}."
         )
-    return values
+    return as_doubles(values, -2)
 
 
 def as_value(values: ndarray | np.generic) -> Any:

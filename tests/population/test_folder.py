@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from axiswise import data, grid, load, models, objectives, train
+from axiswise import data, grid, load, models, objectives, optimizers, train
 from axiswise.errors import AxiswiseError
 from axiswise.population import Member
 from axiswise.records import address, read_tensors, write_tensors
@@ -83,6 +83,18 @@ def test_saved_and_loaded_populations_are_equal(square, tmp_path):
         assert (found.status, found.about) == (expected.status, expected.about)
         assert all(torch.equal(found.weights[name], weight) for name, weight in expected.weights.items())
         assert all((found.history[name] == term).all() for name, term in expected.history.items())
+
+
+def test_a_population_with_a_member_that_diverged_is_saved_where_it_is_stored(square, tmp_path):
+    """NaN is no other result than NaN; other weights are."""
+    wild = train(members(optimizer=optimizers.SGD(lr=1e30), steps=40), square, out=tmp_path / "run")
+    assert all(trained.diverged for trained in wild.trained)
+    before = files(tmp_path / "run")
+    wild.save(tmp_path / "run")
+    assert files(tmp_path / "run") == before
+    wild.trained[1].weights["decoder.0.weight"].fill_(1.0)
+    with pytest.raises(AxiswiseError, match=r"has another result of member .*\. Choose another folder\."):
+        wild.save(tmp_path / "run")
 
 
 def member_file(folder: Path) -> Path:

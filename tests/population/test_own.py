@@ -34,6 +34,24 @@ def nets(hidden, latents, depth=1, widths=()):
     return nn.Sequential(*layers, nn.Linear(hidden, 2 * latents)), nn.Linear(latents, 3)
 
 
+class Whole(nn.Module):
+    """A VAE as one module."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(3, 4), nn.Linear(2, 3)
+
+
+class Pair(nn.Linear):
+    """An encoder that returns mean and log-variance apart."""
+
+    def __init__(self):
+        super().__init__(3, 4)
+
+    def forward(self, x):
+        return super().forward(x).chunk(2, 1)
+
+
 class Builder:
     """An object whose values are plain."""
 
@@ -209,6 +227,17 @@ def test_lambdas_and_closures_train_in_memory_and_are_told_apart(tmp_path):
         (Builder(torch.ones(1)), {}, r"Expected a plain value, .* Got tensor\(\[1\.\]\) as `hidden` of Builder"),
         (lambda latents: "ab", {}, r"must return a pair of torch.nn.Modules, encoder and decoder\. Got str 'ab'"),
         (lambda latents: nn.Linear(3, 4), {}, r"must return a pair of torch.nn.Modules, .* Got Linear"),
+        (
+            lambda latents: nn.ModuleDict(),
+            {},
+            r"must return a pair of torch.nn.Modules, .* Got ModuleDict ModuleDict\(\)",
+        ),
+        (lambda latents: Whole(), {}, r"encoder and decoder\. Got Whole: return its encoder and its decoder\."),
+        (
+            lambda latents: (Pair(), nn.Linear(2, 3)),
+            {},
+            r"Got tuple\. Join its parts: torch.cat\(\[mean, log_variance\], 1\)",
+        ),
         (partial(lambda *sizes: nets(*sizes), 3, 2), {}, r"Arguments of a partial must have names, by which they are"),
     ],
 )
@@ -296,9 +325,19 @@ class NotFrozen:
     [
         ({"objective": NotFrozen()}, r"`objective` of a member must be a frozen dataclass, .* Got NotFrozen\. Put"),
         ({"objective": objectives.BetaVAE}, r"`objective` of a member must be an object\. Got the class BetaVAE: call"),
-        ({"objective": "beta"}, r"must have the methods networks, draws, loss\. Got str without networks, draws, loss"),
+        ({"objective": 3}, r"must have the methods networks, draws, loss\. Got int without networks, draws, loss"),
+        ({"objective": "betavae"}, r"must be an object\. Got 'betavae': write axiswise.objectives.BetaVAE\(\)\."),
+        ({"optimizer": "adam"}, r"must be an object\. Got 'adam': write axiswise.optimizers.Adam\(\)\."),
+        (
+            {"optimizer": "lion"},
+            r"Got 'lion': write an object of axiswise.optimizers: SGD\(\), AdaGrad\(\) or Adam\(\)\.",
+        ),
         ({"model": nn.Linear(3, 2)}, r"`model` of a member must be a VAE .* Got Linear\. Your own modules become one"),
-        ({"optimizer": torch.optim.Adam}, r"`optimizer` of a member must be an object\. Got the class Adam: call it"),
+        (
+            {"optimizer": torch.optim.Adam},
+            r"must be one of axis.* Got torch.optim.Adam: write axiswise.optimizers.Adam\(",
+        ),
+        ({"optimizer": torch.optim.SGD([torch.zeros(1)])}, r"Got torch.optim.SGD: write axiswise.optimizers.SGD\(\)\."),
     ],
 )
 @pytest.mark.usefixtures("as_installed")

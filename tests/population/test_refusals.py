@@ -132,7 +132,7 @@ class Forgetful(Careless):
 @pytest.mark.parametrize("members", [1, 2])
 def test_a_draw_that_was_not_asked_for_is_named_with_those_that_were(members, square):
     several = [Member(models.linear(3, 2), Forgetful(""), steps=2, seed=seed) for seed in range(members)]
-    with pytest.raises(AxiswiseError, match=r"`loss` of Forgetful has looked up 'nosie', .* method `draws`: 'noise'\."):
+    with pytest.raises(AxiswiseError, match=r"`loss` of Forgetful must .* its `draws` names: 'noise'\. Got 'nosie'\."):
         train(several, square)
 
 

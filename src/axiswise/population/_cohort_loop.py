@@ -199,14 +199,9 @@ def cohort_loss(members: Sequence[Member], modules: Mapping[str, nn.Module], siz
         member = with_values(first, values)
         networks = Networks(member.model, seeded(bind(modules, parameters, updated), seed, step))
         batch = Batch(x, rows, size, **others)
-        try:
-            terms = member.objective.loss(networks, batch, draws, step)
-        except KeyError as error:
-            raise AxiswiseError(
-                f"`loss` of {type(member.objective).__name__} has looked up {error}, which is not there. The draws "
-                f"that it is given are those of its method `draws`: {', '.join(map(repr, draws)) or 'none'}."
-            ) from error
-        check_terms(terms, type(member.objective).__name__)
+        name = type(member.objective).__name__
+        terms = member.objective.loss(networks, batch, NamedDraws(draws, name), step)
+        check_terms(terms, name)
         losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
         return losses, terms.parts, updated
 
@@ -219,6 +214,30 @@ def cohort_loss(members: Sequence[Member], modules: Mapping[str, nn.Module], siz
         return Losses({name: own.sum() for name, own in losses.items()}, terms, updated)
 
     return loss
+
+
+class NamedDraws(dict[str, Tensor]):
+    """The random tensors that an objective asked for; another name is an error that says which there are.
+
+    Arguments:
+        draws: The tensors, by name.
+        objective: Name of the objective, for the message.
+
+    Example:
+        >>> NamedDraws({"noise": torch.zeros(1)}, "Own")["nosie"]
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `loss` of Own must use the draws that its `draws` names: 'noise'. Got 'nosie'.
+    """
+
+    def __init__(self, draws: Mapping[str, Tensor], objective: str) -> None:
+        super().__init__(draws)
+        self.objective = objective
+
+    def __missing__(self, name: str) -> Tensor:
+        known = ", ".join(map(repr, self)) or "none"
+        raise AxiswiseError(
+            f"`loss` of {self.objective} must use the draws that its `draws` names: {known}. Got {name!r}."
+        )
 
 
 def check_terms(terms: Any, objective: str) -> None:

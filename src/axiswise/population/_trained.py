@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from axiswise._arguments import without_numpy
 from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
@@ -238,7 +239,7 @@ def in_one_row(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(owner: Any) -> dict[str, Any]:
     """The fields of an objective or optimizer that are numbers, strings or schedules."""
-    values = {field.name: getattr(owner, field.name) for field in fields(owner)}
+    values = {field.name: without_numpy(getattr(owner, field.name)) for field in fields(owner)}
     values = {name: repr(value) if isinstance(value, Schedule) else value for name, value in values.items()}
     return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str | None)}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, is_dataclass
 from itertools import product
 from typing import Any, Required, TypedDict, Unpack
 
-from axiswise._arguments import checked, shown
+from axiswise._arguments import checked, shown, without_numpy, written_out
 from axiswise.errors import AxiswiseError
 from axiswise.models import VAE
 from axiswise.objectives import Objective
@@ -44,7 +44,8 @@ class Member:
     def __post_init__(self) -> None:
         _check_parts(self)
         for name, low in (("steps", 0), ("batch", 1), ("seed", 0), ("history", 1)):
-            value = getattr(self, name)
+            value = without_numpy(getattr(self, name))
+            object.__setattr__(self, name, value)
             optional = name in ("batch", "history")
             if not (optional and value is None) and (not isinstance(value, int) or not low <= value < 2**32):
                 ending = " or None" if optional else ""
@@ -75,10 +76,20 @@ def _check_parts(member: Member) -> None:
             f"`model` of a member must be a VAE from axiswise.models. Got {type(member.model).__name__}. Your own "
             "modules become one by axiswise.models.custom(factory, inputs, latents)."
         )
-    for name, value, methods in (
-        ("objective", member.objective, ("networks", "draws", "loss")),
-        ("optimizer", member.optimizer, ("start", "coefficients", "update")),
+    for name, value, kind, methods in (
+        ("objective", member.objective, Objective, ("networks", "draws", "loss")),
+        ("optimizer", member.optimizer, Optimizer, ("start", "coefficients", "update")),
     ):
+        if isinstance(value, str):
+            raise AxiswiseError(
+                f"`{name}` of a member must be an object. Got {value!r}: write {written_out(kind, value)}."
+            )
+        owner = value if isinstance(value, type) else type(value)
+        if owner.__module__.startswith("torch.optim"):
+            raise AxiswiseError(
+                f"`{name}` of a member must be one of axiswise.optimizers, which move all members at once. Got "
+                f"torch.optim.{owner.__name__}: write {written_out(kind, owner.__name__)}."
+            )
         if isinstance(value, type):
             raise AxiswiseError(f"`{name}` of a member must be an object. Got the class {value.__name__}: call it.")
         if missing := [method for method in methods if not callable(getattr(value, method, None))]:

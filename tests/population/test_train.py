@@ -34,6 +34,18 @@ def test_a_grid_is_the_product_of_its_choices():
     assert list(Choices.__annotations__) == [field.name for field in fields(Member)]
 
 
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"seed": [0, 0, 1]}, r"`seed` of the grid has 0 more than once: members that are equal are trained once"),
+        ({"objective": [BETA, objectives.BetaVAE(1.0)]}, r"`objective` of the grid has BetaVAE\(beta=1.0\) more than"),
+    ],
+)
+def test_equal_values_of_a_choice_are_told(choices, message):
+    with pytest.warns(UserWarning, match=message):
+        grid(**{"model": LINEAR, "objective": BETA, "steps": 1, **choices})
+
+
 def test_what_is_named_last_varies_fastest():
     first = grid(seed=range(2), model=LINEAR, objective=BETA, steps=[1, 2])
     last = grid(model=LINEAR, objective=BETA, steps=[1, 2], seed=range(2))

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from axiswise._arguments import checked
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, PackageMissing
 
 LAST_SEED = 2**63 - 1
 SMALLEST = 1e-100  # of scales, noises and weights: squares and ratios of them, and of their inverses, are finite
@@ -57,7 +57,7 @@ def check_drawing(what: str) -> None:
         >>> check_drawing("The report")
     """
     if find_spec("matplotlib") is None:
-        raise AxiswiseError(f"{what} needs matplotlib. Install it: pip install 'axiswise[report]'.")
+        raise PackageMissing(what, "matplotlib")
 
 
 def as_json(value: Any) -> Any:

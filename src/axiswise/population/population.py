@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from axiswise.distributions import Parameters
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, PackageMissing
 from axiswise.population._catalogue import check_storable
 from axiswise.population._device import choose_device
 from axiswise.population._folder import RunFolder
@@ -112,7 +112,7 @@ class Population:
         try:
             import pandas
         except ImportError:
-            raise AxiswiseError("A table needs pandas. Install it: pip install 'axiswise[report]'.") from None
+            raise PackageMissing("A table", "pandas") from None
         return pandas.DataFrame(self._rows)
 
     @property

@@ -12,7 +12,7 @@ from axiswise.cli import main
 
 @pytest.fixture
 def call(tmp_path, monkeypatch, capsys):
-    """Calls the program as the shell would, in a folder of its own; returns the exit code and the one line, or the help."""
+    """Calls the program as the shell would, in a folder of its own; returns the exit code and the line, or the help."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("warnings.showwarning", None)

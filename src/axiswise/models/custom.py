@@ -230,7 +230,7 @@ def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outpu
             with training:
                 module(zeros)
             with evaluating:
-                found = module.eval()(zeros)
+                found: Any = module.eval()(zeros)
         except Exception as error:  # a user's module may raise anything
             raise AxiswiseError(
                 f"The {role} of {name} must take a tensor of shape {tuple(zeros.shape)}. Got {type(error).__name__}: "

@@ -55,7 +55,7 @@ class Population:
         return len(self.trained)
 
     def __repr__(self) -> str:
-        return f"Population({len(self)} members)"
+        return f"Population({len(self)} member{'s' * (len(self) != 1)})"
 
     def _repr_html_(self) -> str:
         return html_table(self._rows)

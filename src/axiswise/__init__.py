@@ -91,7 +91,12 @@ __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll] (the impor
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'axiswise' has no attribute {name!r}")
-    home = import_module(f"axiswise.{_HOMES[name]}")
+    from axiswise.errors import PackageMissing, PackageUnavailable
+
+    try:
+        home = import_module(f"axiswise.{_HOMES[name]}")
+    except PackageMissing as missing:
+        raise PackageUnavailable(str(missing)) from missing
     return home if name == _HOMES[name] else getattr(home, name)
 
 

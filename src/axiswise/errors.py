@@ -75,6 +75,28 @@ class TrainingIncomplete(AxiswiseError):
         return self.args[0]
 
 
+class PackageMissing(AxiswiseError, ImportError):
+    """A package that is not installed, with the extra of axiswise that installs it.
+
+    Arguments:
+        what: What needs it.
+        package: Its name.
+        extra: The extra.
+
+    Example:
+        >>> raise PackageMissing("A table", "pandas")
+        Traceback (most recent call last):
+        axiswise.errors.PackageMissing: A table needs pandas. Install it: pip install 'axiswise[report]'.
+    """
+
+    def __init__(self, what: str, package: str, extra: str = "report") -> None:
+        super().__init__(f"{what} needs {package}. Install it: pip install 'axiswise[{extra}]'.")
+
+
+class PackageUnavailable(AxiswiseError, AttributeError):
+    """The same of a part of axiswise that was asked for as an attribute, for which `hasattr` then says no."""
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the one that was probably meant, if there is one.
 

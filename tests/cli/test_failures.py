@@ -12,7 +12,7 @@ from axiswise.cli import main
 
 @pytest.fixture
 def call(tmp_path, monkeypatch, capsys):
-    """Calls the program as the shell would, in a folder of its own; returns the exit code and the one line."""
+    """Calls the program as the shell would, in a folder of its own; returns the exit code and the line, or the help."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("warnings.showwarning", None)
@@ -29,7 +29,7 @@ def call(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             main()
         err = capsys.readouterr().err
-        assert err.count("\n") == 1
+        assert err.count("\n") == 1 or err.startswith("Usage: ")
         return ended.value.code, err.removesuffix("\n")
 
     return call
@@ -40,6 +40,17 @@ def call(tmp_path, monkeypatch, capsys):
     [
         ("run", "Missing argument 'study'. `axiswise run --help` shows what there is."),
         ("run quickstart --nonsense 3", r"No such option: --nonsense.*`axiswise run --help`"),
+        ("scor", r"No such command 'scor'\. Did you mean 'score'\? `axiswise --help` shows what there is\."),
+        (
+            "run quickstart --scale smoke --device abacus",
+            r"--device must name a device of this machine .* Got 'abacus'",
+        ),
+        (
+            "run quickstart --scale smoke --only no",
+            r"--only must name runs of the study\. Got 'no'; it has linear/ratio",
+        ),
+        ("attack small_sprites --device abacus", r"--device must name a device of this machine .* Got 'abacus'"),
+        ("data get dsprits", r"Expected the name of a dataset .* Got 'dsprits'\. Did you mean 'dsprites'\?"),
         ("score codes.npy codes.npy --seed 9223372036854775808", r"Invalid value for '--seed': .*9223372036854775807"),
         ("list --json .", ". must be a regular file, or nothing yet, to be written. Got a folder."),
         ("explain sys:exit --data codes.npy", r"Expected sys:exit\(\) to return a model. Got SystemExit"),
@@ -55,6 +66,14 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(call, words, line):
     code, err = call(*words.split())
     assert code == 2
     assert re.match(f"axiswise: {line}", err), err
+
+
+@pytest.mark.parametrize("words", [[], ["data"]])
+def test_without_a_command_the_help_is_printed_as_it_is(call, words):
+    code, err = call(*words)
+    assert code == 2
+    assert err.startswith(f"Usage: {' '.join(['axiswise', *words])} [OPTIONS] COMMAND [ARGS]...\n\n  ")
+    assert "\nCommands:\n  " in err
 
 
 def test_an_error_of_a_users_own_code_is_the_users_and_its_traceback_is_in_a_log(call, tmp_path):

@@ -64,6 +64,9 @@ def study(scale):
     ]
 
 
+FAILURE = rf"    Measure 'wrong' raised ZeroDivisionError: nothing to divide by \({re.escape(__file__)}, line \d+\)\."
+
+
 def status(folder, *arguments) -> str:
     done = CliRunner().invoke(app, ["status", str(folder), *arguments], catch_exceptions=False)
     assert done.exit_code == 0
@@ -93,7 +96,7 @@ def test_a_study_that_was_stopped(stopped, tmp_path):
         ["b/later", "waiting", "3", "0", "0", "3", "0", "of", "3"],
     ]
     assert "    no such file anywhere" in lines
-    assert "    ZeroDivisionError: nothing to divide by" in lines
+    assert any(re.fullmatch(FAILURE, line) for line in lines)
     assert lines[-1] == f"resume: axiswise run five --scale default --device cpu --out {stopped}"
     about = json.loads((tmp_path / "status.json").read_text())
     assert about["resume"] == lines[-1].removeprefix("resume: ")
@@ -119,7 +122,8 @@ def test_why_a_run_was_skipped_or_failed_is_in_its_folder(stopped):
     skipped, failed = (status(stopped / name).splitlines() for name in ("a/absent", "a/failing"))
     assert (skipped[0], skipped[2].split()[:2]) == ("run of a dataset", ["absent", "skipped"])
     assert skipped[3] == "    no such file anywhere"
-    assert (failed[2].split()[:2], failed[3]) == (["failing", "failed"], "    ZeroDivisionError: nothing to divide by")
+    assert failed[2].split()[:2] == ["failing", "failed"]
+    assert re.fullmatch(FAILURE, failed[3])
 
 
 def test_it_changes_nothing_and_the_command_that_it_names_goes_on(stopped):
@@ -162,7 +166,7 @@ def test_a_killed_process_is_not_at_work(tmp_path):
     (tmp_path / "study.json").write_text(json.dumps({**about, "planned": plan}))
     (tmp_path / ".lock").touch()
     lines = status(tmp_path).splitlines()
-    assert lines[0] == "study s at scale smoke: 1 runs, 1 waiting"
+    assert lines[0] == "study s at scale smoke: 1 run, 1 waiting"
     assert lines[-1] == f"resume: axiswise run s --out {tmp_path}"
 
 

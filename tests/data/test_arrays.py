@@ -88,6 +88,37 @@ def test_identity_is_of_the_contents():
     assert len({str(same), *identities}) == 1 + len(others)
 
 
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.zeros((4, 8, 6, 3), np.uint8),
+        np.zeros((4, 8, 6, 1), bool),
+        torch.rand(4, 8, 6, 3),
+    ],
+    ids=["bytes", "grey", "tensor"],
+)
+def test_images_whose_channels_come_last_are_refused(x):
+    moved = "x.movedim(-1, 1)" if isinstance(x, torch.Tensor) else "np.moveaxis(x, -1, 1)"
+    message = f"`x` must have the channels of its images first: (n, c, h, w). Got {tuple(x.shape)}; {moved} moves them."
+    with pytest.raises(AxiswiseError, match=re.escape(message)):
+        arrays(x)
+    first = x.movedim(-1, 1) if isinstance(x, torch.Tensor) else np.moveaxis(x, -1, 1)
+    assert arrays(first).shape == (x.shape[-1], 8, 6)
+
+
+@pytest.mark.parametrize(
+    ("x", "shape"),
+    [
+        (np.zeros((4, 3, 6, 3), np.uint8), (3, 6, 3)),  # either way round
+        (np.full((4, 8, 6, 3), 2.0), (8, 6, 3)),  # no grey values
+        (np.zeros((4, 8, 6), np.uint8), (8, 6)),
+        (np.zeros((4, 8, 6, 2), np.uint8), (8, 6, 2)),
+    ],
+)
+def test_what_may_be_no_image_with_its_channels_last_stays_as_it_is(x, shape):
+    assert arrays(x).shape == shape
+
+
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize(
     ("make", "message"),

@@ -1,5 +1,6 @@
 """Measures get what they need by name; rows hold what was measured, of which member, or the reason why not."""
 
+import inspect
 import math
 import re
 from dataclasses import replace
@@ -217,6 +218,23 @@ def test_settings_of_a_measure_in_each_are_fixed_by_partial(population):
 
     rows = evaluate(population, SQUARE, [each(power), partial(each(power), exponent=2)], points=50)
     assert [row["value"] for row in rows[4:]] == pytest.approx([row["value"] ** 2 for row in rows[:4]])
+
+
+def test_an_error_within_a_measure_names_it_and_the_line(population):
+    def scale(codes):
+        return torch.linalg.cholesky(-codes.mT @ codes)  # raised beneath this line, in PyTorch
+
+    def single(codes):
+        return 1 / (len(codes) - len(codes))
+
+    where = inspect.getsourcelines(scale)[1] + 1
+    with pytest.raises(AxiswiseError, match=rf"Measure 'scale' raised .* \({__file__}, line {where}\)\.") as raised:
+        evaluate(population, SQUARE, [scale])
+    assert isinstance(raised.value.__cause__, torch.linalg.LinAlgError)
+    where = inspect.getsourcelines(single)[1] + 1
+    message = rf"Measure 'single' raised ZeroDivisionError: .* \({__file__}, line {where}\)\."
+    with pytest.raises(AxiswiseError, match=message):
+        evaluate(population, SQUARE, [each(single)])
 
 
 def test_the_error_names_what_a_measure_may_need(population):

@@ -13,6 +13,7 @@ from torch.func import vmap
 
 from axiswise._arguments import Between, check_fields, checked, misfit
 from axiswise.data import FactorDataset
+from axiswise.distributions import Likelihood, Posterior
 from axiswise.errors import AxiswiseError
 from axiswise.shapes import Array, Count, Finite, Float, Int, Number, Positive, Seed, Tensor
 
@@ -92,6 +93,10 @@ def test_takes_what_fits(value, kind):
         (Box(torch.ones(3)), Box, "`it.values` must have axes (n, z). Got shape (3,)"),
         ("mig", Callable[..., int], "`it` must be a function. Got 'mig'; pass the function itself, not its name"),
         (np.ones(2), FactorDataset, "`it` must be a FactorDataset. Got an array of float64, (2,); axiswise.data"),
+        ("gauss", Likelihood, "`it` must be a Likelihood. Got 'gauss'; write axiswise.distributions.Gaussian()"),
+        ("t", Posterior, "`it` must be a Posterior. Got 't'; write an object of axiswise.distributions: Det"),
+        ("dog", Walks, "`it` must be a Walks. Got 'dog'"),
+        (np.float64(0.5), int, "`it` must be a whole number. Got np.float64(0.5)"),
         (Dog, Walks, "`it` must be a Walks. Got the class Dog"),
         (len, str | int, "`it` must be text or a whole number. Got the function len"),
         (len, Sequence[Callable], "`it` must be a sequence of values. Got the function len; put it into a list"),

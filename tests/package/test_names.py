@@ -60,6 +60,28 @@ def test_records_and_reports_do_not_load_torch(name):
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ}).returncode == 0
 
 
+def test_without_matplotlib_the_package_of_reports_says_what_to_install():
+    """As an attribute it is not there, as for `hasattr` and for tools that look at all of them; imported, it is an
+    ImportError."""
+    script = """
+import sys
+sys.modules["matplotlib"] = None
+import inspect, axiswise
+from axiswise.errors import AxiswiseError
+assert not hasattr(axiswise, "report")
+assert "scores" in dict(inspect.getmembers(axiswise))
+for touch in ("axiswise.report.page", "from axiswise.report import figures", "import axiswise.report.html"):
+    try:
+        exec(touch)
+    except AxiswiseError as error:
+        assert isinstance(error, ImportError) or touch == "axiswise.report.page"
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == 3 * "axiswise.report needs matplotlib. Install it: pip install 'axiswise[report]'.\n"
+
+
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"module 'axiswise' has no attribute 'trian'"):
         axiswise.trian  # noqa: B018 (touching it is the test)

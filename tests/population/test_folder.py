@@ -3,15 +3,17 @@
 import errno
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 import torch
 
-from axiswise import data, grid, load, models, objectives, train
+from axiswise import data, grid, load, models, objectives, optimizers, train
 from axiswise.errors import AxiswiseError
 from axiswise.population import Member
 from axiswise.records import address, read_tensors, write_tensors
+from axiswise.records._layout import COHORT
 
 
 def members(seeds=range(2), steps=6, **changes) -> list[Member]:
@@ -83,6 +85,18 @@ def test_saved_and_loaded_populations_are_equal(square, tmp_path):
         assert (found.status, found.about) == (expected.status, expected.about)
         assert all(torch.equal(found.weights[name], weight) for name, weight in expected.weights.items())
         assert all((found.history[name] == term).all() for name, term in expected.history.items())
+
+
+def test_a_population_with_a_member_that_diverged_is_saved_where_it_is_stored(square, tmp_path):
+    """NaN is no other result than NaN; other weights are."""
+    wild = train(members(optimizer=optimizers.SGD(lr=1e30), steps=40), square, out=tmp_path / "run")
+    assert all(trained.diverged for trained in wild.trained)
+    before = files(tmp_path / "run")
+    wild.save(tmp_path / "run")
+    assert files(tmp_path / "run") == before
+    wild.trained[1].weights["decoder.0.weight"].fill_(1.0)
+    with pytest.raises(AxiswiseError, match=r"has another result of member .*\. Choose another folder\."):
+        wild.save(tmp_path / "run")
 
 
 def member_file(folder: Path) -> Path:
@@ -187,6 +201,49 @@ def test_loading_nothing_says_so(tmp_path):
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(AxiswiseError, match=r"run.json is not readable as JSON"):
         load(tmp_path)
+
+
+def test_a_folder_with_some_of_its_members_says_how_many(square, tmp_path):
+    train(members(range(3)), square, out=tmp_path / "run")
+    member_file(tmp_path / "run").unlink()
+    message = (
+        rf"run has 2 finished members of 3 that were asked for\. The same call .* `axiswise status {tmp_path}/run`"
+    )
+    with pytest.warns(UserWarning, match=message):
+        assert len(load(tmp_path / "run")) == 2
+    train(members(range(3)), square, out=tmp_path / "run")
+    assert len(load(tmp_path / "run")) == 3  # without a warning, which would be an error
+
+
+def test_an_interruption_says_what_is_saved(square, tmp_path):
+    def interrupt(entry):
+        if entry.step == 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        train(members(steps=60), square, out=tmp_path / "run", on_history=interrupt)
+    (note,) = stopped.value.__notes__
+    told = re.fullmatch(
+        r"axiswise: .*/run has 0 of 2 members finished, 2 saved at step (\d+) of 60\. The same .*", note
+    )
+    assert told is not None
+    assert 30 < int(told[1]) <= 60  # after the block of steps with that entry
+    (state,) = (tmp_path / "run" / "cohorts").iterdir()
+    assert int(told[1]) == read_tensors(state, COHORT).about["step"]
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        train(members(steps=60), square, on_history=interrupt)
+    assert not hasattr(stopped.value, "__notes__")  # nothing is stored
+
+
+def test_a_finished_folder_says_that_it_is(square, tmp_path, capsys):
+    train(members(), square, out=tmp_path / "run")
+    assert "were stored" not in capsys.readouterr().err
+    train(members(), square, out=tmp_path / "run")
+    assert capsys.readouterr().err == f"axiswise: 2 of 2 members were stored in {tmp_path}/run\n"
+    train(members(range(3)), square, out=tmp_path / "run")
+    assert "axiswise: 2 of 3 members were stored in" in capsys.readouterr().err
+    train(members(), square, out=tmp_path / "run", progress=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_folder_without_a_finished_member_says_so(square, tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -31,6 +32,24 @@ def nets(hidden, latents, depth=1, widths=()):
     if not isinstance(widths, tuple):  # lists arrive as tuples, here as when they are loaded
         raise TypeError
     return nn.Sequential(*layers, nn.Linear(hidden, 2 * latents)), nn.Linear(latents, 3)
+
+
+class Whole(nn.Module):
+    """A VAE as one module."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(3, 4), nn.Linear(2, 3)
+
+
+class Pair(nn.Linear):
+    """An encoder that returns mean and log-variance apart."""
+
+    def __init__(self):
+        super().__init__(3, 4)
+
+    def forward(self, x):
+        return super().forward(x).chunk(2, 1)
 
 
 class Builder:
@@ -208,6 +227,17 @@ def test_lambdas_and_closures_train_in_memory_and_are_told_apart(tmp_path):
         (Builder(torch.ones(1)), {}, r"Expected a plain value, .* Got tensor\(\[1\.\]\) as `hidden` of Builder"),
         (lambda latents: "ab", {}, r"must return a pair of torch.nn.Modules, encoder and decoder\. Got str 'ab'"),
         (lambda latents: nn.Linear(3, 4), {}, r"must return a pair of torch.nn.Modules, .* Got Linear"),
+        (
+            lambda latents: nn.ModuleDict(),
+            {},
+            r"must return a pair of torch.nn.Modules, .* Got ModuleDict ModuleDict\(\)",
+        ),
+        (lambda latents: Whole(), {}, r"encoder and decoder\. Got Whole: return its encoder and its decoder\."),
+        (
+            lambda latents: (Pair(), nn.Linear(2, 3)),
+            {},
+            r"Got tuple\. Join its parts: torch.cat\(\[mean, log_variance\], 1\)",
+        ),
         (partial(lambda *sizes: nets(*sizes), 3, 2), {}, r"Arguments of a partial must have names, by which they are"),
     ],
 )
@@ -295,9 +325,19 @@ class NotFrozen:
     [
         ({"objective": NotFrozen()}, r"`objective` of a member must be a frozen dataclass, .* Got NotFrozen\. Put"),
         ({"objective": objectives.BetaVAE}, r"`objective` of a member must be an object\. Got the class BetaVAE: call"),
-        ({"objective": "beta"}, r"must have the methods networks, draws, loss\. Got str without networks, draws, loss"),
+        ({"objective": 3}, r"must have the methods networks, draws, loss\. Got int without networks, draws, loss"),
+        ({"objective": "betavae"}, r"must be an object\. Got 'betavae': write axiswise.objectives.BetaVAE\(\)\."),
+        ({"optimizer": "adam"}, r"must be an object\. Got 'adam': write axiswise.optimizers.Adam\(\)\."),
+        (
+            {"optimizer": "lion"},
+            r"Got 'lion': write an object of axiswise.optimizers: SGD\(\), AdaGrad\(\) or Adam\(\)\.",
+        ),
         ({"model": nn.Linear(3, 2)}, r"`model` of a member must be a VAE .* Got Linear\. Your own modules become one"),
-        ({"optimizer": torch.optim.Adam}, r"`optimizer` of a member must be an object\. Got the class Adam: call it"),
+        (
+            {"optimizer": torch.optim.Adam},
+            r"must be one of axis.* Got torch.optim.Adam: write axiswise.optimizers.Adam\(",
+        ),
+        ({"optimizer": torch.optim.SGD([torch.zeros(1)])}, r"Got torch.optim.SGD: write axiswise.optimizers.SGD\(\)\."),
     ],
 )
 @pytest.mark.usefixtures("as_installed")
@@ -358,7 +398,7 @@ def test_positions_slices_and_filters(population):
     assert population[1:3].members == population.members[1:3]
     assert population.where(beta=4.0).members == population.members[3:]
     assert population.where(beta=4, seed=[0, 2], hidden=4, status="trained").members == population.members[3::2]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match=r"Positions of this population are 0 to 5\. Got 6\."):
         population[6]
     with pytest.raises(AxiswiseError, match=r"Members have the settings member, .*beta, .*seed.*\. Got 'bets'\."):
         population.where(bets=1)
@@ -406,6 +446,66 @@ def test_traversals_and_samples_are_those_of_the_decoder(population):
     covariance = weight @ weight.T  # of W z + b with standard normal z
     assert (torch.cov(many.T) - covariance).abs().max() < 0.05 * covariance.diagonal().max()
     assert (many.mean(0) - bias).abs().max() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (torch.zeros(5, 3, dtype=torch.uint8), r"`x` must be a floating-point .* Got torch.uint8; x / 255 makes grey"),
+        (
+            torch.zeros(5, 3, dtype=torch.int64),
+            r"`x` must be a floating-point .* Got torch.int64; its \.float\(\) is one",
+        ),
+        (np.zeros((5, 3)), r"`x` must be a floating-point .* Got ndarray; torch.as_tensor\(x, dtype=torch.float32\)"),
+    ],
+)
+@pytest.mark.usefixtures("as_installed")
+def test_observations_of_another_type_are_refused(population, x, message):
+    """The codes of bytes from 0 to 255 would be wrong, and nothing would show it."""
+    calls = (
+        population.encode,
+        population[0].encode,
+        population[0].reconstruct,
+        lambda x: population[0].traverse(x, 0, [1]),
+    )
+    for call in calls:
+        with pytest.raises(AxiswiseError, match=message):
+            call(x)
+
+
+@pytest.mark.parametrize(
+    ("z", "message"),
+    [
+        (np.zeros((5, 2)), r"`z` must be a floating-point tensor of codes \(n, z\)\. Got ndarray; torch.as_tensor\("),
+        (torch.zeros(5, 2, dtype=torch.int64), r"`z` must be a floating-point .* Got torch.int64; its \.float\(\)"),
+        (torch.zeros(5, 3), r"`z` must have shape \(n, 2\), a row of latents for each code\. Got \(5, 3\)\."),
+    ],
+)
+@pytest.mark.usefixtures("as_installed")
+def test_codes_that_are_none_are_refused(population, z, message):
+    for call in (population.decode, population[0].decode):
+        with pytest.raises(AxiswiseError, match=message):
+            call(z)
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_codes_for_another_number_of_members_are_refused(population):
+    assert population.decode(torch.zeros(6, 5, 2)).shape == (6, 5, 3)
+    assert population.decode(torch.zeros(5, 2, dtype=torch.float64)).dtype == torch.float32  # as `encode` does
+    with pytest.raises(AxiswiseError, match=r"or \(6, n, z\), a block for each\. Got \(4, 5, 2\)\."):
+        population.decode(torch.zeros(4, 5, 2))
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_traversals_and_samples_say_what_they_take(population):
+    x, model = SQUARE.x(torch.arange(5)), population[0]
+    assert model.traverse(x, 1, torch.tensor([1, 2])).shape == (5, 2, 3)
+    with pytest.raises(AxiswiseError, match=r"`values` must be a sequence of numbers .* Got 3\."):
+        model.traverse(x, 0, 3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(AxiswiseError, match=r"`latent` must be a whole number\. Got 'a'\."):
+        model.traverse(x, "a", [0.0])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(AxiswiseError, match=r"`count` must be a whole number of at least 0\. Got -1\."):
+        model.sample(-1)
 
 
 def test_learned_scales_are_part_of_the_model():

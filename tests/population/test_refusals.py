@@ -93,6 +93,49 @@ def test_a_loss_that_is_no_terms_is_named(square):
         train([Member(models.linear(3, 2), Bare(""), steps=2)], square)
 
 
+class Vector(Careless):
+    """A loss of a number for each pixel, for the weights of the model or for those of an adversary."""
+
+    def loss(self, networks, batch, draws, step) -> Any:
+        error = networks.decode(networks.encode(batch.x).mean) - batch.x
+        if self.what == "adversary":
+            return Terms(error.square().mean(), {}, adversary=error)
+        return Terms(3.0 if self.what == "number" else error, {})
+
+
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (
+            "total",
+            r"`total` of what `loss` of Vector returns must .* shape \(\)\. Got shape \(64, 3\)\. Add .*\.mean\(\)",
+        ),
+        ("adversary", r"`adversary` of what `loss` of Vector returns must .* shape \(\)\. Got shape \(64, 3\)\."),
+        ("number", r"`total` of what `loss` of Vector returns must be a tensor of shape \(\)\. Got float\."),
+    ],
+)
+def test_a_loss_of_several_numbers_is_refused(what, message, members, square):
+    """PyTorch, too, differentiates one number alone; their sum would be trained without a word."""
+    several = [Member(models.linear(3, 2), Vector(what), steps=2, seed=seed) for seed in range(members)]
+    with pytest.raises(AxiswiseError, match=message):
+        train(several, square)
+
+
+class Forgetful(Careless):
+    """A loss that uses what it did not ask for."""
+
+    def loss(self, networks, batch, draws, step) -> Any:
+        return elbo_terms(networks, batch.x, draws["nosie"])
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_draw_that_was_not_asked_for_is_named_with_those_that_were(members, square):
+    several = [Member(models.linear(3, 2), Forgetful(""), steps=2, seed=seed) for seed in range(members)]
+    with pytest.raises(AxiswiseError, match=r"`loss` of Forgetful must .* its `draws` names: 'noise'\. Got 'nosie'\."):
+        train(several, square)
+
+
 @pytest.mark.parametrize("members", [1, 2])
 @pytest.mark.parametrize("what", ["draws", "branches"])
 def test_what_cannot_be_vectorised_is_named(what, members, square):

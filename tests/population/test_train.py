@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import json
 import weakref
 from dataclasses import dataclass, fields
 
@@ -17,6 +18,7 @@ from axiswise.population import Member, _cohort_training
 from axiswise.population._cohort import cohorts
 from axiswise.population._cohort_loop import cohort_loop
 from axiswise.population._device import device_named
+from axiswise.population._trained import settings_of_member
 from axiswise.population.member import Choices
 from axiswise.schedules import Cosine
 
@@ -30,6 +32,18 @@ def test_a_grid_is_the_product_of_its_choices():
     assert len({member.address for member in members}) == 12
     assert [member.seed for member in members[:4]] == [0, 1, 2, 0]
     assert list(Choices.__annotations__) == [field.name for field in fields(Member)]
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"seed": [0, 0, 1]}, r"`seed` of the grid has 0 more than once: members that are equal are trained once"),
+        ({"objective": [BETA, objectives.BetaVAE(1.0)]}, r"`objective` of the grid has BetaVAE\(beta=1.0\) more than"),
+    ],
+)
+def test_equal_values_of_a_choice_are_told(choices, message):
+    with pytest.warns(UserWarning, match=message):
+        grid(**{"model": LINEAR, "objective": BETA, "steps": 1, **choices})
 
 
 def test_what_is_named_last_varies_fastest():
@@ -56,6 +70,31 @@ def test_bad_grids(choices, message):
         grid(**choices)
 
 
+@pytest.mark.usefixtures("as_installed")
+def test_numbers_of_numpy_are_those_of_python():
+    """A member has one address, and rows can be stored, whichever of them it was made with."""
+    plain = {"batch": 8, "steps": 5, "history": 2}
+    wanted = grid(
+        model=models.mlp(3, 2, encoder=(4,)),
+        objective=objectives.BetaVAE(4),
+        seed=range(3),
+        **plain,
+        optimizer=optimizers.Adam(lr=0.5),
+    )
+    found = grid(
+        model=models.mlp(np.int64(3), np.int32(2), encoder=(np.int64(4),)),
+        objective=objectives.BetaVAE(np.int64(4)),
+        seed=np.arange(3),
+        **{name: np.int64(value) for name, value in plain.items()},
+        optimizer=optimizers.Adam(lr=np.float32(0.5)),
+    )
+    assert [member.address for member in found] == [member.address for member in wanted]
+    assert found == wanted
+    assert json.dumps(settings_of_member(found[0])) == json.dumps(settings_of_member(wanted[0]))
+    with pytest.raises(AxiswiseError, match=r"`steps` of a member must be a whole .* Got 5\.0\."):
+        Member(LINEAR, BETA, steps=np.float64(5))  # pyright: ignore[reportArgumentType]
+
+
 def test_bad_requests(square):
     with pytest.raises(AxiswiseError, match=r"Expected at least one member to train. Got none"):
         train([], square)
@@ -64,9 +103,14 @@ def test_bad_requests(square):
         match=r"takes observations of shape \(6,\). Got dataset 'synth_linear' of shape \(3,\).* models.mlp takes any",
     ):
         train(grid(model=models.mlp(6, 2), objective=BETA, steps=1), square)
-    last = data.arrays(np.zeros((4, 8, 6, 3), np.uint8))
+    last = data.arrays(np.full((4, 8, 6, 3), 2.0))
     with pytest.raises(AxiswiseError, match=r"Got .* of shape \(8, 6, 3\). The channels come first: np.moveaxis"):
         train(grid(model=models.mlp((3, 8, 6), 2), objective=BETA, steps=1), last)
+    large = data.arrays(np.full((4, 64, 64, 3), 2.0))
+    with pytest.raises(
+        AxiswiseError, match=r"Got .* of shape \(64, 64, 3\). The .* Build the model for 3 channels: chan"
+    ):
+        train(grid(model=models.conv64(latents=2), objective=BETA, steps=1), large)
     grey = data.arrays(np.zeros((4, 8, 6), np.uint8))
     with pytest.raises(AxiswiseError, match=r"Got .* of shape \(8, 6\). A grey image has a channel, too: x\[:, None\]"):
         train(grid(model=models.mlp((1, 8, 6), 2), objective=BETA, steps=1), grey)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -149,3 +150,18 @@ def test_bounds_are_the_callers():
         check_hyperparameter("Thing", "weight", 1.0, below=1.0)
     with pytest.raises(AxiswiseError, match=r"at least 0\.0 and below 1\.0\. Got Linear"):
         check_hyperparameter("Thing", "weight", Linear(0.0, 1.0, steps=3), below=1.0)
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize("several", [[1, 2], (0.1, 0.01), np.arange(3)], ids=["list", "tuple", "array"])
+def test_several_values_are_several_objects(several):
+    with pytest.raises(AxiswiseError, match=r"For several, give `grid` a list of BetaVAEs, one for each beta\."):
+        BetaVAE(several)
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float32, np.float64])
+def test_numbers_of_numpy_are_numbers(kind):
+    assert value_at(BetaVAE(kind(4)).beta, 0) == 4.0
+    with pytest.raises(AxiswiseError, match=r"`beta` of BetaVAE must be a finite number .* Got np.True_\."):
+        BetaVAE(np.bool_(True))

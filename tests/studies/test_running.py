@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from axiswise.cli import app
+from axiswise.errors import StudyIncomplete
 from axiswise.records import read_json
 
 RUNS = ["square/beta-0.01", "square/beta-0.1"]
@@ -71,7 +72,7 @@ def test_a_study_of_a_file_runs_reports_and_resumes_without_training(write_study
     first = invoke("run", "deep/widths.py:sweep", "--scale", "smoke")
     out = folder / "runs" / "widths.sweep-smoke"
     assert first.exit_code == 0, first.output
-    assert f"[2/2] {RUNS[1]}: 2 members, 20 steps" in first.output
+    assert f"[2/2] {RUNS[1]}: 2 members, 20 steps\n" in first.output
     about = read_json(out / "study.json", "axiswise-study-2")
     assert about["study"] == "deep/widths.py:sweep"
     assert (about["title"], about["summary"]) == ("Do two weights differ?", "Two runs of two members.")
@@ -83,12 +84,25 @@ def test_a_study_of_a_file_runs_reports_and_resumes_without_training(write_study
     again = invoke("run", "deep/widths.py:sweep", "--scale", "smoke")
     assert again.exit_code == 0, again.output
     assert weights(out) == trained
+    assert f"[2/2] {RUNS[1]}: 2 members, 20 steps, stored\n" in again.output
 
     shown = invoke("status", str(out)).output
     assert shown.startswith("study deep/widths.py:sweep at scale smoke: 2 runs, 2 measured\n")
     (out / "report.html").unlink()
     assert "report.html" in invoke("report", str(out)).output
     assert (out / "report.html").read_bytes() == page
+
+
+def test_a_function_that_makes_no_dataset_is_named(write_study, folder):
+    write_study("numbers.py")
+    text = (folder / "numbers.py").read_text()
+    (folder / "counting.py").write_text(
+        f"{text}\n\ndef three():\n    return 3\n\n\ndef counts(scale):\n"
+        "    return [__import__('dataclasses').replace(run, dataset=three) for run in sweep(scale)[:1]]\n"
+    )
+    message = r"`dataset` of run 'square/beta-0.01' must be a function that returns a FactorDataset\. Got .* returns 3;"
+    with pytest.raises(StudyIncomplete, match=message):
+        invoke("run", "counting.py:counts", "--scale", "smoke")
 
 
 def test_a_study_that_is_stopped_resumes_where_it_was(write_study, folder):

@@ -6,9 +6,9 @@ and files by `misfit`; what does not fit is refused by name. Annotations are rea
 """
 
 from axiswise._arguments.checked import checked
-from axiswise._arguments.fit import check_fields, misfit
+from axiswise._arguments.fit import check_fields, misfit, without_numpy
 from axiswise._arguments.limits import Between, Bins, Count, Draws, NonNegative, Number, Positive, Seed
-from axiswise._arguments.words import shown, words
+from axiswise._arguments.words import shown, words, written_out
 
 __all__ = [
     "Between",
@@ -23,5 +23,7 @@ __all__ = [
     "checked",
     "misfit",
     "shown",
+    "without_numpy",
     "words",
+    "written_out",
 ]

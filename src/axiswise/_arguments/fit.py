@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 
 from axiswise._arguments.limits import Between
-from axiswise._arguments.words import WORDS, dtype_of, letters_of, shown, words
+from axiswise._arguments.words import WORDS, dtype_of, letters_of, shown, words, written_out
 from axiswise.errors import AxiswiseError
 
 Axes = dict[str, tuple[Any, str]]
@@ -26,6 +26,8 @@ LARGEST = 2**63  # whole numbers are smaller, on either side of 0
 
 def check_fields(owner: Any) -> None:
     """Raises an error unless the fields of a dataclass fit their annotations; the first line of its ``__post_init__``.
+
+    Numbers of NumPy in them become Python's, which can be stored.
 
     Example:
         >>> from dataclasses import dataclass
@@ -40,9 +42,26 @@ def check_fields(owner: Any) -> None:
     """
     axes: Axes = {}
     for name, check in _field_checks(type(owner)).items():
-        if wrong := check(getattr(owner, name), name, axes):
+        value = getattr(owner, name)
+        if wrong := check(value, name, axes):
             argument, rest = wrong.split("` ", 1)
             raise AxiswiseError(f"{argument}` of {type(owner).__name__} {rest}.")
+        if (plain := without_numpy(value)) is not value:
+            object.__setattr__(owner, name, plain)
+
+
+def without_numpy(value: Any) -> Any:
+    """A number of NumPy as Python's, alone or in a tuple; anything else as it is.
+
+    Example:
+        >>> without_numpy((np.int64(60), 40)), without_numpy(np.float32(0.5))
+        ((60, 40), 0.5)
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value) is tuple and any(isinstance(one, np.generic) for one in value):
+        return tuple(map(without_numpy, value))
+    return value
 
 
 def misfit(value: Any, kind: Any, name: str) -> str | None:
@@ -92,6 +111,8 @@ def _check_plain(kind: Any) -> Check:
             return f"`{name}` must be {said}. Got the class {value.__name__}"
         if said == WORDS[Callable] and isinstance(value, str):
             return f"`{name}` must be {said}. Got {shown(value)}; pass the function itself, not its name"
+        if isinstance(value, str) and getattr(kind, "_is_protocol", False) and (instead := written_out(kind, value)):
+            return f"`{name}` must be {said}. Got {shown(value)}; write {instead}"
         listed = "; put it into a list" if is_part(value) else ""
         return f"`{name}` must be {said}. Got {shown(value)}{remedy or listed}"
 

@@ -1,8 +1,11 @@
 """Values and annotations in words."""
 
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -15,10 +18,10 @@ def shown(value: Any) -> str:
     """A value in at most sixty characters and one line, whatever it is.
 
     Example:
-        >>> shown(np.zeros((2, 3))), shown("a" * 100)[-5:], shown(sorted)
-        ('an array of float64, (2, 3)', 'aaaa…', 'the function sorted')
+        >>> shown(np.zeros((2, 3))), shown("a" * 100)[-5:], shown(sorted), shown(np.int64(5))
+        ('an array of float64, (2, 3)', 'aaaa…', 'the function sorted', 'np.int64(5)')
     """
-    if is_array(value):
+    if is_array(value) and not isinstance(value, np.generic):
         return (
             f"{'an array' if isinstance(value, np.ndarray) else 'a tensor'} of {dtype_of(value)}, {tuple(value.shape)}"
         )
@@ -56,6 +59,29 @@ def words(kind: Any) -> str:
         return WORDS[plain]
     name = getattr(plain, "__name__", str(kind))
     return f"{'an' if name[:1] in 'AEIOaeio' else 'a'} {name}"
+
+
+def written_out(kind: Any, name: str) -> str:
+    """How to write what a name of text means where an object of a protocol is wanted, or all objects that there are.
+
+    It is empty unless the protocol is exported by a package, together with the classes that have it.
+
+    Example:
+        >>> from axiswise.optimizers import Optimizer
+        >>> written_out(Optimizer, "adam"), written_out(Optimizer, "rmsprop")
+        ('axiswise.optimizers.Adam()', 'an object of axiswise.optimizers: SGD(), AdaGrad() or Adam()')
+    """
+    package: Any = sys.modules.get(kind.__module__.rpartition(".")[0])
+    if kind.__name__ not in getattr(package, "__all__", ()):
+        return ""
+    home = ".".join(package.__name__.split(".")[:2])
+    methods = [method for method in vars(kind) if not method.startswith("_")]
+    found = {each: getattr(package, each) for each in package.__all__}
+    found = {each: own for each, own in found.items() if is_dataclass(own) and all(hasattr(own, m) for m in methods)}
+    near = get_close_matches(name.lower(), [each.lower() for each in found], n=1)
+    if near:
+        return next(f"{home}.{each}()" for each in found if each.lower() == near[0])
+    return f"an object of {home}: {either(f'{each}()' for each in found)}" if found else ""
 
 
 WORDS: dict[Any, str] = {

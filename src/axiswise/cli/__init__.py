@@ -19,9 +19,9 @@ from rich.console import Console
 
 from axiswise import __version__
 from axiswise.cli import data, theory
-from axiswise.cli._failures import failure, one_line
+from axiswise.cli._failures import failure, help_of, one_line
 from axiswise.cli._interruption import interrupted
-from axiswise.cli._outputs import LAST_SEED, Force, check_drawing, check_output
+from axiswise.cli._outputs import LAST_SEED, Force, check_drawing, check_output, naming_options
 from axiswise.cli.attack import attack
 from axiswise.cli.explain import explain
 from axiswise.cli.explore import explore, explorer_of_study
@@ -206,7 +206,8 @@ def run(
         "shared_disk": shared_disk,
     }
     try:
-        run_study(chosen, scale, folder, **settings, progress=shown_on(console), log=console.print)
+        with naming_options("device", "only"):
+            run_study(chosen, scale, folder, **settings, progress=shown_on(console), log=console.print)
     except StudyIncomplete:
         if records_files(folder):  # of what there is
             _write_report(folder)
@@ -276,5 +277,5 @@ def main() -> None:
         if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
             raise  # typer's, for a reader such as `head`, which has seen enough
         line, code = failure(error)
-        typer.echo(f"axiswise: {line}", err=True)
+        typer.echo(help_of(error) or f"axiswise: {line}", err=True)
     sys.exit(code)

@@ -69,12 +69,18 @@ def printable(text: str) -> str:
     )
 
 
+def help_of(error: BaseException) -> str | None:
+    """The help of a command that was called without any of its own, as it is printed; None for any other error."""
+    return getattr(error, "message", None) if type(error).__name__ == "NoArgsIsHelpError" else None
+
+
 def _usage(error: BaseException) -> str:
     """What is wrong with the arguments, and how to see which there are."""
     message = getattr(error, "format_message", lambda: str(error))() or "Expected a command"
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "axiswise"
-    return f"{message.rstrip('.')}. `{command} --help` shows what there is."
+    ended = message if message.endswith("?") else f"{message.rstrip('.')}."
+    return f"{ended} `{command} --help` shows what there is."
 
 
 def _raised_by_own_code(error: BaseException) -> bool:

@@ -1,7 +1,8 @@
 """What several commands take: seeds, and files to write, never over what is read and over others only if asked to."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ import numpy as np
 import typer
 
 from axiswise._arguments import checked
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, PackageMissing
 
 LAST_SEED = 2**63 - 1
 SMALLEST = 1e-100  # of scales, noises and weights: squares and ratios of them, and of their inverses, are finite
@@ -57,7 +58,26 @@ def check_drawing(what: str) -> None:
         >>> check_drawing("The report")
     """
     if find_spec("matplotlib") is None:
-        raise AxiswiseError(f"{what} needs matplotlib. Install it: pip install 'axiswise[report]'.")
+        raise PackageMissing(what, "matplotlib")
+
+
+@contextmanager
+def naming_options(*names: str) -> Iterator[None]:
+    """Within it, errors about arguments of those names are about options.
+
+    Example:
+        >>> with naming_options("device"):
+        ...     raise AxiswiseError("`device` must name a device of this machine.")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: --device must name a device of this machine.
+    """
+    try:
+        yield
+    except AxiswiseError as error:
+        for name in names:
+            if str(error).startswith(f"`{name}` must"):
+                raise AxiswiseError(f"--{name}{str(error).removeprefix(f'`{name}`')}") from error
+        raise
 
 
 def as_json(value: Any) -> Any:

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from axiswise.cli._interruption import interrupted
-from axiswise.cli._outputs import Force, check_drawing, check_output
+from axiswise.cli._outputs import Force, check_drawing, check_output, naming_options
 from axiswise.cli.data import PathOption, named
 from axiswise.errors import AxiswiseError
 from axiswise.progress import shown_on
@@ -72,7 +72,8 @@ def attack(
         console.print(f"[1/3] {2 * seeds} β-VAEs to choose from, and the change")
         # Seeds that the judged members do not have: the change must not be made for those it is judged by.
         choice = to_choose_from(original, steps=budget, seeds=range(1_000, 1_000 + 2 * seeds))
-        found = attacked(original, choice, how, count=count, apart=apart, out=folder, **settings)
+        with naming_options("device"):
+            found = attacked(original, choice, how, count=count, apart=apart, out=folder, **settings)
         console.print(f"[2/3] {', '.join(names)} on original, changed and noisy data")
         measures = (mig, dci, factor_vae, sap, active_units)
         judge(original, found.learned.change, judged_by, folder / JUDGEMENT_FOLDER, measures=measures, **settings)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from axiswise.cli._outputs import Force, check_drawing, check_output
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, suggestion
 
 if TYPE_CHECKING:  # both would import PyTorch
     from axiswise.data import FactorDataset
@@ -68,7 +68,8 @@ def named(name: str, path: Path | None) -> "FactorDataset":
     """The dataset of that name, made from the user's own files where it needs them."""
     datasets = _datasets()
     if name not in datasets:
-        raise AxiswiseError(f"Expected the name of a dataset ({', '.join(datasets)}). Got {name!r}.")
+        near = suggestion(name, datasets)
+        raise AxiswiseError(f"Expected the name of a dataset ({', '.join(datasets)}). Got {name!r}.{near}")
     entry = datasets[name]
     if path is None and entry.takes_path == "must":
         raise AxiswiseError(f"The dataset {name} is made of files of your own. Name them with --path.")

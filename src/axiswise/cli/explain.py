@@ -1,18 +1,22 @@
 """`axiswise explain`: the latents of any model, from a function that returns it and a file of observations."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from axiswise._arguments.words import either
 from axiswise.cli._outputs import LAST_SEED, SMALLEST, Force, check_drawing, check_output
 from axiswise.cli._tables import check_file, read_table
 from axiswise.errors import AxiswiseError
 
 if TYPE_CHECKING:  # this would import PyTorch
     from axiswise.distributions import Likelihood
+
+ARRAYS = (".npy", ".npz", ".safetensors")
 
 
 def explain(
@@ -50,7 +54,7 @@ def explain(
     if out:
         check_drawing("--out")
     observations = _observations(data)
-    known = _contents(factors) if factors else None
+    known = _contents(factors, "--factors", (*ARRAYS, ".csv", ".tsv", ".parquet")) if factors else None
     weight = _weight(beta)
     spread = _likelihood(likelihood)
     encode, decode = _load_model(factory)
@@ -101,16 +105,16 @@ def _load_model(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _observations(text: str) -> np.ndarray:
-    table = _contents(text)
-    if not isinstance(table, np.ndarray):
-        raise AxiswiseError(f"Expected --data in .npy, .npz or .safetensors. Got {text}.")
     from axiswise._columns import as_array
 
-    return as_array(table, text)
+    return as_array(_contents(text, "--data", ARRAYS), text)
 
 
-def _contents(text: str) -> Any:
+def _contents(text: str, option: str, endings: Sequence[str]) -> Any:
     """The array of a file, or its table."""
+    name = re.sub(r"(\.npz|\.safetensors):.*", r"\1", text)
+    if Path(name).suffix.lower() not in endings:
+        raise AxiswiseError(f"Expected {option} to be a file that ends in {either(endings)}. Got {text}.")
     return _safetensors(text) if ".safetensors" in text else read_table(text).contents
 
 

@@ -75,7 +75,6 @@ def find_member(population: "Population", wanted: str | None, option: str = "--m
     rows = [f"{number} {member.address} {member.objective} seed {member.seed}" for number, member in enumerate(members)]
     more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
     got = "Got none" if wanted is None else f"Got {wanted!r}, which {'several have' if found else 'none has'}"
-    raise AxiswiseError(
-        f"{option} must be the position or address of one of {len(rows)} members. {got}. There are: "
-        f"{'; '.join(rows[:SHOWN])}{more}."
-    )
+    count = f"{len(rows)} member{'s' * (len(rows) != 1)}"
+    listed = f"{'; '.join(rows[:SHOWN])}{more}"
+    raise AxiswiseError(f"{option} must be the position or address of one of {count}. {got}. There are: {listed}.")

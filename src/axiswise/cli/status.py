@@ -117,7 +117,7 @@ def _study(folder: Path, about: Mapping[str, Any]) -> tuple[str, list[RunStatus]
     ]
     counts = {state: sum(run.state == state for run in runs) for state in dict.fromkeys(run.state for run in runs)}
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
-    title = f"study {about.get('study')} at scale {about.get('scale')}: {len(runs)} runs" + (
+    title = f"study {about.get('study')} at scale {about.get('scale')}: {len(runs)} run{'s' * (len(runs) != 1)}" + (
         f", {states}" if states else ""
     )
     title += "; a process is running" if alive else ""

@@ -14,6 +14,7 @@ from axiswise.data.factors import Factor, FactorSpace
 from axiswise.errors import AxiswiseError, warn
 from axiswise.shapes import Array, Kind, OnMissing, Table, Values
 
+CHANNELS = (1, 3)
 Entry = TypeVar("Entry")
 
 
@@ -36,7 +37,8 @@ def arrays(
 
     Arguments:
         x: Observations (n, …); bytes (uint8) are pixels and are scaled to 0…1, all else becomes float32. Images
-            are (n, c, h, w).
+            are (n, c, h, w). Where the last of four axes has 1 or 3 entries and the second has not, bytes, and numbers
+            in 0…1, are refused as images whose channels come last; `npz`, which reads images alone, moves them.
         factors: Values (n, k), or (n) for a single factor. Floats are continuous, integers discrete levels from 0; text
             and categories become levels, whose names are kept (``space.factors[0].levels``).
         names: Names of the factors; None for those of the columns, else "factor 0", "factor 1", ….
@@ -57,6 +59,7 @@ def arrays(
     """
     check_row_order(x, factors, what="`x` and `factors`")
     given = _with_rows(as_array(x, "x"))
+    _refuse_channels_last(given, "x.movedim(-1, 1)" if isinstance(x, torch.Tensor) else "np.moveaxis(x, -1, 1)")
     columns = Columns(np.zeros((len(given), 0)), (), None, ()) if factors is None else as_columns(factors)
     if len(columns.values) != len(given):
         raise AxiswiseError(
@@ -107,6 +110,25 @@ def _with_rows(x: np.ndarray) -> np.ndarray:
     if x.size == 0:
         raise AxiswiseError(f"`x` must contain at least one sample of at least one value. Got shape {x.shape}.")
     return x
+
+
+def has_channels_last(shape: Sequence[int]) -> bool:
+    """Whether images of that shape have their channels, 1 or 3, as the last axis, and not also as the second.
+
+    Example:
+        >>> [has_channels_last(shape) for shape in ((6, 64, 64, 3), (6, 3, 64, 64), (6, 3, 64, 3), (6, 64, 64))]
+        [True, False, False, False]
+    """
+    return len(shape) == 4 and shape[3] in CHANNELS and shape[1] not in CHANNELS
+
+
+def _refuse_channels_last(x: np.ndarray, moved: str) -> None:
+    """Raises for what must be images with their channels last, which reports would draw as noise."""
+    if has_channels_last(x.shape) and (x.dtype == np.uint8 or not ((x < 0) | (x > 1)).any()):
+        raise AxiswiseError(
+            f"`x` must have the channels of its images first: (n, c, h, w). Got {x.shape}; {moved} moves them. What is "
+            "no image can be a row of numbers: x.reshape(len(x), -1)."
+        )
 
 
 def _observations(x: np.ndarray) -> np.ndarray:

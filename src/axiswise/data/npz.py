@@ -6,13 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from axiswise._arguments import checked
-from axiswise.data.arrays import arrays
+from axiswise.data.arrays import CHANNELS, arrays, has_channels_last
 from axiswise.data.dataset import FactorDataset
 from axiswise.errors import AxiswiseError
 from axiswise.records._files import expanded
 from axiswise.records._numpy_files import Npz
-
-CHANNELS = (1, 3)
 
 
 @checked
@@ -52,7 +50,7 @@ def _pixels(values: np.ndarray, path: Path, key: str, listed: str) -> np.ndarray
     """Images (n, c, h, w), as bytes from 0 to 255 or as floats in 0…1."""
     if values.ndim == 3:
         values = values[:, None]
-    elif values.ndim == 4 and values.shape[1] not in CHANNELS and values.shape[3] in CHANNELS:
+    elif has_channels_last(values.shape):
         values = values.transpose(0, 3, 1, 2)
     if values.ndim != 4 or values.shape[1] not in CHANNELS or values.size == 0:
         raise AxiswiseError(

@@ -45,7 +45,7 @@ from axiswise.records._layout import (
 )
 from axiswise.records._run_state import Outcome, write_outcome
 from axiswise.studies import Run
-from axiswise.studies._folder import StudyFolder, complete, data_of, left_alone, refuse_changed_measures
+from axiswise.studies._folder import StudyFolder, complete, data_of, dataset_of, left_alone, refuse_changed_measures
 
 TRIES = 2  # errors of a task before it fails
 DEATHS = 5  # processes that may die during a task, one after another and without a new state, before it fails
@@ -336,7 +336,7 @@ def _open(
     place, lock = folder.path / run.name, ExitStack()
     folder.start(number, log)
     try:
-        dataset = run.dataset()
+        dataset = dataset_of(run)
         data = data_of(run, dataset)
         precision = fast_precision(precision, torch.float32, folder.device, run.members)
         changed = refuse_changed_measures(run, place, job.retrain)

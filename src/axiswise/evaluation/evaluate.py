@@ -4,6 +4,7 @@ import inspect
 import math
 import os
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +35,7 @@ from axiswise.records._forms import WholeRunForm
 from axiswise.records._layout import RECORDS_FILE, RECORDS_LOCK, RUN, RUN_FILE, arrays_file, partial_files
 from axiswise.scores import Inputs, UndefinedScore
 
+PACKAGE = Path(__file__).parents[1]
 Measure = Callable[..., Any]
 """A function whose parameters name the quantities that it needs."""
 
@@ -298,6 +300,11 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
             result = needs.measure(**at_same_points(arguments))
     except NotDefined as reason:  # such as a term of the history that this objective does not record
         return [MeasureResult(None, str(reason), {})] * len(members)
+    except (AxiswiseError, MemoryError):
+        raise
+    except Exception as error:  # a measure may be anybody's
+        words = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
+        raise AxiswiseError(f"Measure {needs.name!r} raised {words} ({_line_of(error)}).") from error
     fields = dict(zip(result._fields, result, strict=True)) if hasattr(result, "_fields") else {"value": result}
     about = _about_inputs(fields.pop("inputs"), quantities) if _has_inputs(fields) else {}
     # A score of the whole group has a value of each member besides.
@@ -317,6 +324,18 @@ def _measure(needs: Signature, quantities: Quantities) -> list[MeasureResult]:
         reason = None if known else _why_not_finite(value, detail)
         results.append(MeasureResult(value if known else None, reason, detail))
     return results
+
+
+def _line_of(error: Exception) -> str:
+    """Where a measure raised an error: the last line of code that is neither axiswise's nor an installed package's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [
+        each
+        for each in frames
+        if "site-packages" not in each.filename and not Path(each.filename).is_relative_to(PACKAGE)
+    ]
+    last = own[-1:] or frames[-1:]
+    return f"{last[0].filename}, line {last[0].lineno}"
 
 
 def _why_not_finite(value: float, detail: Mapping[str, Any]) -> str:

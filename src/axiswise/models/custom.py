@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from axiswise._arguments import check_fields, checked
+from axiswise._arguments import check_fields, checked, shown
 from axiswise.distributions import Bernoulli, Diagonal, Gaussian, Likelihood, Posterior, Prior, StandardNormal
 from axiswise.errors import AxiswiseError, warn
 from axiswise.models._dropout import SeededDropout
@@ -88,9 +88,14 @@ class Custom:
             torch.default_generator.manual_seed(seed)
             built = call(self.factory, self.arguments, self.latents)
         if not isinstance(built, tuple | list) or [isinstance(module, nn.Module) for module in built] != [True, True]:
+            whole = all(isinstance(getattr(built, part, None), nn.Module) for part in ("encoder", "decoder"))
+            got = (
+                f"{type(built).__name__}: return its encoder and its decoder"
+                if whole
+                else f"{type(built).__name__} {shown(built)}"
+            )
             raise AxiswiseError(
-                f"The factory {self.name} must return a pair of torch.nn.Modules, encoder and decoder. "
-                f"Got {type(built).__name__} {built!r}."
+                f"The factory {self.name} must return a pair of torch.nn.Modules, encoder and decoder. Got {got}."
             )
         return {"encoder": built[0], "decoder": built[1]}
 
@@ -225,7 +230,7 @@ def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outpu
             with training:
                 module(zeros)
             with evaluating:
-                found = module.eval()(zeros)
+                found: Any = module.eval()(zeros)
         except Exception as error:  # a user's module may raise anything
             raise AxiswiseError(
                 f"The {role} of {name} must take a tensor of shape {tuple(zeros.shape)}. Got {type(error).__name__}: "
@@ -233,11 +238,13 @@ def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outpu
             ) from error
         drew = not torch.equal(torch.get_rng_state(), before)
     described = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+    pair = role == "encoder" and isinstance(found, tuple | list) and len(found) == 2
+    remedy = " Join its parts: torch.cat([mean, log_variance], 1)." if pair else ""
     if described != (2, *outputs):
         reader = "posterior" if role == "encoder" else "likelihood"
         raise AxiswiseError(
             f"The {role} of {name} must map shape {tuple(zeros.shape)} to a tensor of shape {(2, *outputs)}, which "
-            f"the {reader} reads. Got {described}."
+            f"the {reader} reads. Got {described}.{remedy}"
         )
     if drew:
         raise AxiswiseError(

@@ -8,7 +8,7 @@ affects no other.
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -199,12 +199,9 @@ def cohort_loss(members: Sequence[Member], modules: Mapping[str, nn.Module], siz
         member = with_values(first, values)
         networks = Networks(member.model, seeded(bind(modules, parameters, updated), seed, step))
         batch = Batch(x, rows, size, **others)
-        terms = member.objective.loss(networks, batch, draws, step)
-        if not isinstance(terms, Terms):
-            raise AxiswiseError(
-                f"`loss` of {type(member.objective).__name__} must return axiswise.objectives.Terms(total, parts). Got "
-                f"{type(terms).__name__}."
-            )
+        name = type(member.objective).__name__
+        terms = member.objective.loss(networks, batch, NamedDraws(draws, name), step)
+        check_terms(terms, name)
         losses = {MODEL: terms.total} | ({} if terms.adversary is None else {ADVERSARY: terms.adversary})
         return losses, terms.parts, updated
 
@@ -217,6 +214,54 @@ def cohort_loss(members: Sequence[Member], modules: Mapping[str, nn.Module], siz
         return Losses({name: own.sum() for name, own in losses.items()}, terms, updated)
 
     return loss
+
+
+class NamedDraws(dict[str, Tensor]):
+    """The random tensors that an objective asked for; another name is an error that says which there are.
+
+    Arguments:
+        draws: The tensors, by name.
+        objective: Name of the objective, for the message.
+
+    Example:
+        >>> NamedDraws({"noise": torch.zeros(1)}, "Own")["nosie"]
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `loss` of Own must use the draws that its `draws` names: 'noise'. Got 'nosie'.
+    """
+
+    def __init__(self, draws: Mapping[str, Tensor], objective: str) -> None:
+        super().__init__(draws)
+        self.objective = objective
+
+    def __missing__(self, name: str) -> Tensor:
+        known = ", ".join(map(repr, self)) or "none"
+        raise AxiswiseError(
+            f"`loss` of {self.objective} must use the draws that its `draws` names: {known}. Got {name!r}."
+        )
+
+
+def check_terms(terms: Any, objective: str) -> None:
+    """Raises unless a loss returned what it must: one number for each group of weights.
+
+    A tensor of several would be differentiated as their sum, where PyTorch asks for a scalar.
+
+    Example:
+        >>> check_terms(Terms(torch.ones(16, 5), {}), "Own")
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `total` of what `loss` of Own returns must be a tensor of shape (). Got ...
+    """
+    if not isinstance(terms, Terms):
+        raise AxiswiseError(
+            f"`loss` of {objective} must return axiswise.objectives.Terms(total, parts). Got {type(terms).__name__}."
+        )
+    for name, value in (("total", terms.total), ("adversary", terms.adversary)):
+        optional = name == "adversary" and value is None
+        if not optional and not (isinstance(value, Tensor) and value.shape == ()):
+            got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+            raise AxiswiseError(
+                f"`{name}` of what `loss` of {objective} returns must be a tensor of shape (). Got {got}. Add its "
+                "numbers up: usually .flatten(1).sum(1).mean(), over the numbers of an observation, then the batch."
+            )
 
 
 def cohort_loop(cohort: Cohort, dataset: FactorDataset, dtype: torch.dtype) -> Loop:

@@ -9,6 +9,7 @@ from typing import NamedTuple, get_args
 import torch
 
 from axiswise.data import FactorDataset
+from axiswise.data.arrays import has_channels_last
 from axiswise.data.dataset import value_range
 from axiswise.distributions import Likelihood
 from axiswise.errors import AxiswiseError, warn
@@ -195,8 +196,9 @@ def type_name(dtype: torch.dtype, precision: Precision | None = None) -> str:
 
 def _remedy(expected: tuple[int, ...], got: tuple[int, ...]) -> str:
     """How to make a model and observations fit each other."""
-    if len(got) == 3 and expected == (got[2], *got[:2]):
-        return "The channels come first: np.moveaxis(x, -1, 1) puts them there."
+    if len(got) == 3 and expected[1:] == got[:2] and (expected[0] == got[2] or has_channels_last((0, *got))):
+        model = "" if expected[0] == got[2] else f" Build the model for {got[2]} channels: channels={got[2]} of conv64."
+        return f"The channels come first: np.moveaxis(x, -1, 1) puts them there.{model}"
     if expected == (1, *got):
         return "A grey image has a channel, too: x[:, None] adds it."
     return (

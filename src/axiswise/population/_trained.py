@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from axiswise._arguments import without_numpy
 from axiswise.data import FactorDataset
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError
@@ -24,6 +25,7 @@ from axiswise.schedules import Schedule
 from axiswise.shapes import Float, Tensor
 
 CHUNK = 1 << 24  # numbers of observations encoded or decoded at a time, for all members of a group together
+BY_FLOAT = "its .float() is one."
 
 
 @dataclass(frozen=True)
@@ -133,11 +135,7 @@ class Group:
         if self.trained[0].external:
             encoded = [trained.encode(x) for trained in self.trained if trained.encode is not None]
             return type(encoded[0])(*(torch.stack(parts) for parts in zip(*encoded, strict=True)))
-        refuse_arrays(x)
-        if x.shape[1:] != self.model.shape:
-            raise AxiswiseError(
-                f"`x` must have shape (n, {', '.join(map(str, self.model.shape))}). Got {tuple(x.shape)}."
-            )
+        check_observations(x, self.model.shape)
         like = next(iter(self.trained[0].weights.values()))
         rows = max(1, CHUNK // (math.prod(self.model.shape) * len(self.trained)))
         heads = [self._call("encoder", part.to(like), shared=True) for part in x.split(rows)]
@@ -150,7 +148,7 @@ class Group:
         if self.trained[0].external:
             decoders = [trained.decode for trained in self.trained if trained.decode is not None]
             return torch.stack([decode(rows, raw=raw) for decode, rows in zip(decoders, z, strict=True)])
-        output = self._call("decoder", z, shared=False)
+        output = self._call("decoder", z.to(next(iter(self.trained[0].weights.values()))), shared=False)
         return output if raw else self.likelihood.mean(output)
 
     def _call(self, name: str, argument: Tensor, *, shared: bool) -> Float[Tensor, "p n ..."]:
@@ -252,9 +250,49 @@ def in_words(row: Mapping[str, Any], seconds: str) -> dict[str, Any]:
 
 def _plain(owner: Any) -> dict[str, Any]:
     """The fields of an objective or optimizer that are numbers, strings or schedules."""
-    values = {field.name: getattr(owner, field.name) for field in fields(owner)}
+    values = {field.name: without_numpy(getattr(owner, field.name)) for field in fields(owner)}
     values = {name: repr(value) if isinstance(value, Schedule) else value for name, value in values.items()}
     return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str | None)}
+
+
+def check_observations(x: Any, shape: tuple[int, ...]) -> None:
+    """Raises unless observations are a floating-point tensor of rows of that shape.
+
+    Whole numbers are refused, since the codes of bytes from 0 to 255 would be those of no image in 0…1.
+
+    Example:
+        >>> check_observations(torch.zeros(2, 3, dtype=torch.uint8), (3,))
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `x` must be a floating-point tensor of observations (n, …). Got torch.uint8; ...
+    """
+    refuse_arrays(x)
+    if not x.is_floating_point():
+        remedy = "x / 255 makes grey values of bytes, as datasets do." if x.dtype == torch.uint8 else BY_FLOAT
+        raise AxiswiseError(f"`x` must be a floating-point tensor of observations (n, …). Got {x.dtype}; {remedy}")
+    if x.shape[1:] != shape:
+        raise AxiswiseError(f"`x` must have shape (n, {', '.join(map(str, shape))}). Got {tuple(x.shape)}.")
+
+
+def check_codes(z: Any, latents: int) -> None:
+    """Raises unless codes are a floating-point tensor of rows of that many latents, or of one such row.
+
+    Arguments:
+        z: The codes.
+        latents: How many latents the model has; 0 where that is not known.
+
+    Example:
+        >>> check_codes(torch.zeros(5, 3), 2)
+        Traceback (most recent call last):
+        axiswise.errors.AxiswiseError: `z` must have shape (n, 2), a row of latents for each code. Got (5, 3).
+    """
+    if not isinstance(z, Tensor) or not z.is_floating_point():
+        remedy = BY_FLOAT if isinstance(z, Tensor) else "torch.as_tensor(z, dtype=torch.float32) makes one."
+        kind = z.dtype if isinstance(z, Tensor) else type(z).__name__
+        raise AxiswiseError(f"`z` must be a floating-point tensor of codes (n, z). Got {kind}; {remedy}")
+    if z.ndim not in (1, 2) or latents not in (0, z.shape[-1]):
+        raise AxiswiseError(
+            f"`z` must have shape (n, {latents or 'z'}), a row of latents for each code. Got {tuple(z.shape)}."
+        )
 
 
 def refuse_arrays(x: Any) -> None:

@@ -1,12 +1,13 @@
 """Members, and grids of them."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, is_dataclass
 from itertools import product
 from typing import Any, Required, TypedDict, Unpack
 
-from axiswise._arguments import checked, shown
-from axiswise.errors import AxiswiseError
+from axiswise._arguments import checked, shown, without_numpy, written_out
+from axiswise.errors import AxiswiseError, warn
 from axiswise.models import VAE
 from axiswise.objectives import Objective
 from axiswise.optimizers import Adam, Optimizer
@@ -44,7 +45,8 @@ class Member:
     def __post_init__(self) -> None:
         _check_parts(self)
         for name, low in (("steps", 0), ("batch", 1), ("seed", 0), ("history", 1)):
-            value = getattr(self, name)
+            value = without_numpy(getattr(self, name))
+            object.__setattr__(self, name, value)
             optional = name in ("batch", "history")
             if not (optional and value is None) and (not isinstance(value, int) or not low <= value < 2**32):
                 ending = " or None" if optional else ""
@@ -75,10 +77,20 @@ def _check_parts(member: Member) -> None:
             f"`model` of a member must be a VAE from axiswise.models. Got {type(member.model).__name__}. Your own "
             "modules become one by axiswise.models.custom(factory, inputs, latents)."
         )
-    for name, value, methods in (
-        ("objective", member.objective, ("networks", "draws", "loss")),
-        ("optimizer", member.optimizer, ("start", "coefficients", "update")),
+    for name, value, kind, methods in (
+        ("objective", member.objective, Objective, ("networks", "draws", "loss")),
+        ("optimizer", member.optimizer, Optimizer, ("start", "coefficients", "update")),
     ):
+        if isinstance(value, str):
+            raise AxiswiseError(
+                f"`{name}` of a member must be an object. Got {value!r}: write {written_out(kind, value)}."
+            )
+        owner = value if isinstance(value, type) else type(value)
+        if owner.__module__.startswith("torch.optim"):
+            raise AxiswiseError(
+                f"`{name}` of a member must be one of axiswise.optimizers, which move all members at once. Got "
+                f"torch.optim.{owner.__name__}: write {written_out(kind, owner.__name__)}."
+            )
         if isinstance(value, type):
             raise AxiswiseError(f"`{name}` of a member must be an object. Got the class {value.__name__}: call it.")
         if missing := [method for method in methods if not callable(getattr(value, method, None))]:
@@ -110,6 +122,9 @@ class Choices(TypedDict, total=False):
 def grid(**choices: Unpack[Choices]) -> list[Member]:
     """Members for every combination of choices, the last named varying fastest.
 
+    Equal values of a choice make equal members, which are trained once: a warning says so, since an interval over them
+    would be too short.
+
     Arguments:
         choices: Arguments of `Member`; a list, range or other iterable (not a tuple or string) is a choice of several.
 
@@ -133,7 +148,22 @@ def grid(**choices: Unpack[Choices]) -> list[Member]:
             raise AxiswiseError(f"`{name}` of a grid must be one value or a list of several. Got a tuple; use a list.")
         if not values:
             raise AxiswiseError(f"The grid is empty: `{name}` has no values. Give at least one.")
-    return [Member(**dict(zip(options, values, strict=True))) for values in product(*options.values())]
+    members = [Member(**dict(zip(options, values, strict=True))) for values in product(*options.values())]
+    for name, values in options.items():
+        if again := _repeated(values):
+            warn(
+                f"`{name}` of the grid has {shown(again[0])} more than once: members that are equal are trained once, "
+                "and are no independent ones to a mean or an interval. Leave out the repeated values."
+            )
+    return members
+
+
+def _repeated(values: list[Any]) -> list[Any]:
+    """The values that are there more than once; none where they cannot be looked up."""
+    try:
+        return [value for value, count in Counter(values).items() if count > 1]
+    except TypeError:  # of somebody else's class, which cannot be hashed
+        return []
 
 
 def _values(choice: Any) -> list[Any]:

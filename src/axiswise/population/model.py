@@ -2,22 +2,31 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from axiswise._arguments import Between, misfit
 from axiswise.distributions import Likelihood, Parameters, Prior
 from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.models.vae import with_learned
 from axiswise.numerics import normal, uniform
 from axiswise.population._export import Format, export
+<<<<<<< HEAD
 from axiswise.population._trained import Trained, in_one_row, in_words, refuse_arrays, settings_of
 from axiswise.population.member import Member
 from axiswise.records._html import box, counted, element, field_table
 from axiswise.shapes import Float, Tensor
+=======
+from axiswise.population._trained import Trained, check_codes, check_observations
+from axiswise.population.member import Member
+from axiswise.shapes import Float, Num, Tensor
+
+Values = Sequence[float] | Num[Tensor, " v"]
+>>>>>>> w_doors
 
 
 class Model(nn.Module):
@@ -105,15 +114,13 @@ class Model(nn.Module):
         """Parameters of q(z | x), a named tuple: ``model.encode(x).mean`` are the codes."""
         if self.trained.encode is not None:
             return self.trained.encode(x)
-        refuse_arrays(x)
-        shape = self.member.model.shape
-        if x.shape[1:] != shape:
-            raise AxiswiseError(f"`x` must have shape (n, {', '.join(map(str, shape))}). Got {tuple(x.shape)}.")
+        check_observations(x, self.member.model.shape)
         return self.member.model.posterior.unpack(self.encoder(self._like_weights(x)))
 
     def decode(self, z: Float[Tensor, "n z"], *, raw: bool = False) -> Float[Tensor, "n ..."]:
         """E[x | z], or with ``raw=True`` the decoder's own output, such as logits."""
         decoder = self.decoder
+        check_codes(z, self.member.model.latents)
         if self.trained.decode is not None:
             return self.trained.decode(z, raw=raw)
         output = decoder(self._like_weights(z))
@@ -134,6 +141,8 @@ class Model(nn.Module):
             count: How many.
             seed: Decides which.
         """
+        if wrong := misfit(count, Annotated[int, Between(0)], "count"):
+            raise AxiswiseError(f"{wrong}.")
         latents = self.member.model.latents
         if not latents:
             raise AxiswiseError(
@@ -148,9 +157,7 @@ class Model(nn.Module):
         )
         return self.decode(self.prior.sample(noise.to(parameter), drawn.to(parameter)))
 
-    def traverse(
-        self, x: Float[Tensor, "n ..."], latent: int, values: Sequence[float] | Float[Tensor, " v"]
-    ) -> Float[Tensor, "n v ..."]:
+    def traverse(self, x: Float[Tensor, "n ..."], latent: int, values: Values) -> Float[Tensor, "n v ..."]:
         """E[x | z] where one latent of the code of x takes other values.
 
         Arguments:
@@ -158,6 +165,8 @@ class Model(nn.Module):
             latent: Which latent, from 0.
             values: Its values.
         """
+        if wrong := misfit(latent, int, "latent") or misfit(values, Values, "values"):
+            raise AxiswiseError(f"{wrong}.")
         codes = self.encode(x).mean
         if not 0 <= latent < codes.shape[-1]:
             raise AxiswiseError(f"`latent` must be between 0 and {codes.shape[-1] - 1}. Got {latent}.")

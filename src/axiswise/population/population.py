@@ -5,14 +5,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
 import torch
 
 from axiswise.distributions import Parameters
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, PackageMissing
 from axiswise.population._catalogue import check_storable
 from axiswise.population._device import choose_device
 from axiswise.population._folder import RunFolder
-from axiswise.population._trained import Group, Trained, in_one_row, in_words, settings_of
+from axiswise.population._trained import Group, Trained, check_codes, in_one_row, in_words, settings_of
 from axiswise.population.member import Member
 from axiswise.population.model import Model
 from axiswise.records import address, describe
@@ -67,7 +68,11 @@ class Population:
         """The model at a position, or the population of a slice."""
         if isinstance(position, slice):
             return Population(self.trained[position], self.folder)
-        return Model(self.trained[position])
+        try:
+            return Model(self.trained[position])
+        except IndexError:
+            last = len(self) - 1
+            raise IndexError(f"Positions of this population are 0 to {last}. Got {position}.") from None
 
     def __iter__(self) -> Iterator[Model]:
         return (Model(trained) for trained in self.trained)
@@ -107,7 +112,7 @@ class Population:
         try:
             import pandas
         except ImportError:
-            raise AxiswiseError("A table needs pandas. Install it: pip install 'axiswise[report]'.") from None
+            raise PackageMissing("A table", "pandas") from None
         return pandas.DataFrame(self._rows)
 
     @property
@@ -149,6 +154,14 @@ class Population:
             z: Latents, ``(p, n, z)``, a block for each member, or ``(n, z)``, the same for all.
             raw: Whether to leave out the likelihood's mean.
         """
+        block = isinstance(z, Tensor) and z.ndim == 3
+        for group in self.groups:
+            check_codes(z[0] if block else z, group.model.latents)
+        if block and len(z) != len(self):
+            raise AxiswiseError(
+                f"`z` must have shape (n, z), the same codes for all members, or ({len(self)}, n, z), a block for "
+                f"each. Got {tuple(z.shape)}."
+            )
         z = z.expand(len(self), *z.shape) if z.ndim == 2 else z
         return self._ordered([group.decode(z[list(group.positions)], raw=raw) for group in self.groups])
 
@@ -175,7 +188,8 @@ class Population:
                 if isinstance(found, AxiswiseError):
                     raise found
                 own = held[key].weights  # either may be without its adversary
-                if any(not torch.equal(found.weights[name], own[name].cpu()) for name in own.keys() & found.weights):
+                shared = own.keys() & found.weights
+                if not all(_equal(found.weights[name], own[name].cpu()) for name in shared):
                     raise AxiswiseError(f"{path} has another result of member {key}. Choose another folder.")
             for trained in self.trained:
                 if trained.member.address not in held:
@@ -206,6 +220,11 @@ def device_for(population: Population, data: torch.device, device: str | torch.d
         return data
     places = {weight.device for weight in first.weights.values()}
     return choose_device(device, data, *places, begun_on=first.about["device"])
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """Whether weights are the same; those of a member that diverged are NaN in the same places."""
+    return np.array_equal(one.numpy(), other.numpy(), equal_nan=True)
 
 
 def _matches(found: Any, wanted: Any) -> bool:

@@ -1,7 +1,7 @@
 """`train` and `load`: from members to a population, in memory or in a run folder."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from axiswise.population.population import Population
 from axiswise.population.program import Precision
 from axiswise.progress import Progress, shown
 from axiswise.records._layout import RUN_FILE, cohort_file
-from axiswise.records._run_state import reasons
+from axiswise.records._run_state import finished, reasons, unfinished
 from axiswise.stopping import StoppingRule
 
 
@@ -60,7 +60,8 @@ def train(
         members: The members, from `grid` or a list.
         dataset: The observations.
         out: A run folder: finished members are stored there by content address, unfinished states are saved every few
-            seconds, and the same call after an interruption resumes bit for bit. A larger grid trains what is missing,
+            seconds, and the same call after an interruption resumes bit for bit; after Ctrl-C, the last line of the
+            traceback says what is there. A larger grid trains what is missing,
             equal to one that was trained at once up to rounding. None stores nothing.
         device: Where to train: "cpu", "cuda", …. None is the best there is, CUDA before the CPU, unless the dataset was
             moved to a GPU, or `out` was begun elsewhere: they stay where they are. With None, the trained population is
@@ -113,6 +114,9 @@ def train(
                 f"{out} was begun on {begun_on}, and the rest is trained on {target}: its members equal those of one "
                 f"device up to rounding, not bit for bit.",
             )
+        if folder and done and telling:
+            of = len(by_address)
+            print(f"axiswise: {len(done)} of {of} member{'s' * (of > 1)} were stored in {out}", file=sys.stderr)
         if remaining and telling:
             begun = [each for each in remaining if folder and cohort_file(folder.path, each.address).exists()]
             print(opening_line(len(missing), target, remaining, begun), file=sys.stderr)
@@ -122,9 +126,14 @@ def train(
 
         place = folder.cohorts if folder and remaining else None
         told = {"progress": progress, "on_history": on_history, "on_member": keep}
-        failed = train_cohorts(remaining, {"": job}, place, dtype, retrain=retrain, **told)
-    finished = [done[member.address].to(home) for member in members if member.address in done]
-    population = Population(finished, folder.path if folder else None)
+        try:
+            failed = train_cohorts(remaining, {"": job}, place, dtype, retrain=retrain, **told)
+        except KeyboardInterrupt as interruption:
+            if folder:
+                interruption.add_note(what_is_saved(folder.path, by_address))
+            raise
+    trained = [done[member.address].to(home) for member in members if member.address in done]
+    population = Population(trained, folder.path if folder else None)
     if failed:
         failures = tuple(failure for _, failure, _ in failed)
         count = sum(len(failure.members) for failure in failures)
@@ -148,6 +157,8 @@ def load(
     changed: bool = False,
 ) -> Population:
     """Loads every finished member of a run folder, in the order they were asked for. Nothing stored is executed.
+
+    Where members that were asked for are not finished, a warning says how many.
 
     Arguments:
         path: The run folder.
@@ -188,6 +199,12 @@ def load(
         raise AxiswiseError(
             f"Expected finished members in {path}. There are none so far: the call of `train` that began there goes on."
         )
+    asked = len(folder.run.get("members", ()))
+    if len(members) < asked:
+        warn(
+            f"{path} has {len(members)} finished member{'s' * (len(members) > 1)} of {asked} that were asked for. The "
+            f"same call of `train` goes on with the others; `axiswise status {path}` shows them."
+        )
     return Population(members, folder.path).to(device_named(device))
 
 
@@ -205,6 +222,24 @@ def opening_line(members: int, device: torch.device, remaining: Sequence[Cohort]
         cohort.precision is not None and cohort.members[0].steps >= COMPILED_FROM for cohort in remaining
     )
     return f"{said}; their steps are compiled first, for up to a minute a kind" if compiled else said
+
+
+def what_is_saved(path: Path, asked: Collection[str]) -> str:
+    """What of a training is in its folder after an interruption.
+
+    Arguments:
+        path: The run folder.
+        asked: Addresses of the members that were asked for.
+
+    Example:
+        >>> what_is_saved(Path("runs/square"), ["a", "b"])
+        'axiswise: runs/square has 0 of 2 members finished. The same call goes on from there.'
+    """
+    done = {file.stem for file in finished(path, asked)}
+    begun = unfinished(path, asked, done).cohorts
+    told = [f"{len(done)} of {len(asked)} members finished"]
+    told += [f"{cohort.members} saved at step {cohort.step:,} of {cohort.steps:,}" for cohort in begun]
+    return f"axiswise: {path} has {', '.join(told)}. The same call goes on from there."
 
 
 def _say_what_loading_needs(path: Path, members: Sequence[Member]) -> None:

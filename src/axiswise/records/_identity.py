@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
-from axiswise._arguments import checked, shown
+from axiswise._arguments import checked, shown, without_numpy
 from axiswise.errors import AxiswiseError
 
 Json = dict[str, Any]
@@ -52,7 +52,8 @@ def left_out_if_empty() -> dict[str, Any]:
 def describe(value: Any) -> Any:
     """The JSON form of a description.
 
-    Numbers in fields that take floats are written as floats, so that ``beta=1`` and ``beta=1.0`` are the same thing.
+    Numbers in fields that take floats are written as floats, so that ``beta=1`` and ``beta=1.0`` are the same thing. So
+    are numbers of NumPy and Python's.
 
     Example:
         >>> from dataclasses import dataclass
@@ -76,6 +77,7 @@ def describe(value: Any) -> Any:
         return [describe(entry) for entry in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) and key != "type" for key in value):
         return {key: describe(entry) for key, entry in value.items()}
+    value = without_numpy(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise AxiswiseError(

@@ -65,7 +65,7 @@ def reasons(failures: Iterable[Mapping[str, Any]]) -> list[str]:
     counts: dict[str, int] = {}
     for failure in failures:
         counts[failure["reason"]] = counts.get(failure["reason"], 0) + len(failure["members"])
-    return [f"{reason} ({count} members)" if count else reason for reason, count in counts.items()]
+    return [f"{reason} ({count} member{'s' * (count > 1)})" if count else reason for reason, count in counts.items()]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from functools import cache
 from types import UnionType
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints, runtime_checkable
 
+import numpy as np
+
 from axiswise._arguments import checked, shown
 from axiswise.errors import AxiswiseError
 
@@ -110,12 +112,15 @@ def check_hyperparameter(
     """
     if isinstance(hyperparameter, Schedule):
         values = [getattr(hyperparameter, end, hyperparameter.at(0)) for end in ("start", "end")]
-    elif isinstance(hyperparameter, int | float) and not isinstance(hyperparameter, bool):
+    elif isinstance(hyperparameter, int | float | np.integer | np.floating) and not isinstance(hyperparameter, bool):
         values = [hyperparameter]
     else:
         values = [math.nan]
     if not all(low <= value < (math.inf if below is None else below) for value in values):  # false for NaN and infinity
         ceiling = "" if below is None else f" and below {below}"
+        several = isinstance(hyperparameter, list | tuple | range | np.ndarray)
+        remedy = f" For several, give `grid` a list of {owner}s, one for each {name}." if several else ""
         raise AxiswiseError(
             f"`{name}` of {owner} must be a finite number of at least {low}{ceiling}. Got {shown(hyperparameter)}."
+            f"{remedy}"
         )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from axiswise._arguments import shown
 from axiswise.data import FactorDataset
 from axiswise.errors import AxiswiseError, DataUnavailable, StudyIncomplete, TrainingIncomplete
 from axiswise.evaluation import evaluate, name_of
@@ -67,8 +68,10 @@ class StudyFolder:
         with suppress(OSError):  # the run itself will fail, and say so
             forget_outcome(self.path / run.name)
         self.lost.pop(run.name, None)
-        steps = max((member.steps for member in run.members), default=0)
-        log(f"[{number + 1}/{len(self.runs)}] {run.name}: {len(run.members)} members, {steps:,} steps")
+        steps, members = max((member.steps for member in run.members), default=0), len(run.members)
+        work = f"{members} member{'s' * (members != 1)}, {steps:,} step{'s' * (steps != 1)}"
+        stored = ", stored" if self.complete(number) else ""
+        log(f"[{number + 1}/{len(self.runs)}] {run.name}: {work}{stored}")
         self.running.append(run.name)
         self.write()
 
@@ -219,7 +222,7 @@ def train_and_measure(
     failures, lost = list(failed), {member for failure in failed for member in failure.members}
     run = replace(run, members=[member for member in run.members if member.address not in lost]) if failed else run
     try:
-        data = data_of(run, run.dataset().to(device))
+        data = data_of(run, dataset_of(run).to(device))
         trained_on, measured_on, validation = data
         precision = fast_precision(precision, torch.float32, device, run.members)
         changed = refuse_changed_measures(run, folder, retrain)
@@ -254,6 +257,17 @@ class RunData(NamedTuple):
     trained_on: FactorDataset
     measured_on: FactorDataset
     validation: FactorDataset | None
+
+
+def dataset_of(run: Run) -> FactorDataset:
+    """The dataset that a run's function makes: anybody's function, which may return anything."""
+    found = run.dataset()
+    if not isinstance(found, FactorDataset):
+        raise AxiswiseError(
+            f"`dataset` of run {run.name!r} must be a function that returns a FactorDataset. Got one that returns "
+            f"{shown(found)}; axiswise.data.arrays(x) makes one."
+        )
+    return found
 
 
 def data_of(run: Run, dataset: FactorDataset) -> RunData:

@@ -27,7 +27,7 @@ from axiswise.records._fingerprint import fingerprint
 from axiswise.records._forms import PlanForm
 from axiswise.records._layout import PLAN, PLAN_FILE
 from axiswise.shapes import Tensor
-from axiswise.studies._folder import RunData, StudyFolder, complete, data_of, refuse_changed_measures
+from axiswise.studies._folder import RunData, StudyFolder, complete, data_of, dataset_of, refuse_changed_measures
 from axiswise.studies.study import Run
 
 SHARE = 0.5  # of a GPU's memory, at most, is for the data of all runs
@@ -161,7 +161,7 @@ class Pool:
 
     def _data_of(self, run: Run, device: torch.device) -> tuple[FactorDataset, RunData]:
         """The data of a run and its parts; where another has the same, that one's, so that they are in memory once."""
-        made = run.dataset().to(device)
+        made = dataset_of(run).to(device)
         place = next((place for place, known in enumerate(self._wholes) if _is_same(known, made)), len(self._wholes))
         if place == len(self._wholes):
             if self._wholes and _is_full(device):

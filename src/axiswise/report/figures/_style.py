@@ -8,18 +8,25 @@ import functools
 import inspect
 import io
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import ParamSpec
 
-import matplotlib.style
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from axiswise._arguments import checked
-from axiswise.errors import AxiswiseError
+from axiswise.errors import AxiswiseError, PackageMissing
+
+try:
+    import matplotlib.style
+    from matplotlib import colormaps
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.colors import ListedColormap
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+except ModuleNotFoundError as error:
+    if find_spec("matplotlib") is not None:
+        raise
+    raise PackageMissing("axiswise.report", "matplotlib") from error
 
 INK = "#1f2933"
 """The colour of text and axes."""

@@ -15,18 +15,12 @@ from axiswise.errors import AxiswiseError, NotDefined
 from axiswise.models.vae import with_learned
 from axiswise.numerics import normal, uniform
 from axiswise.population._export import Format, export
-<<<<<<< HEAD
-from axiswise.population._trained import Trained, in_one_row, in_words, refuse_arrays, settings_of
+from axiswise.population._trained import Trained, check_codes, check_observations, in_one_row, in_words, settings_of
 from axiswise.population.member import Member
 from axiswise.records._html import box, counted, element, field_table
-from axiswise.shapes import Float, Tensor
-=======
-from axiswise.population._trained import Trained, check_codes, check_observations
-from axiswise.population.member import Member
 from axiswise.shapes import Float, Num, Tensor
 
 Values = Sequence[float] | Num[Tensor, " v"]
->>>>>>> w_doors
 
 
 class Model(nn.Module):

@@ -65,9 +65,7 @@ def theory(
     seconds = time.perf_counter() - began
     rows = _rows(model, values, found, off)
     _print(rows)
-    typer.echo(
-        f"{len(values)} value{'s' * (len(values) != 1)} of β in {seconds:.2f} s; listed are those where something changes"
-    )
+    typer.echo(f"{len(values)} value{'s' * (len(values) != 1)} of β in {seconds:.2f} s; listed are those that matter")
     # Peaks and corners are drawn where they are, not at the nearest point of the grid.
     every = torch.cat([values, torch.tensor([row["beta"] for row in rows], dtype=torch.float64)]).unique()
     vae, found = _solved(model, every)

@@ -78,7 +78,7 @@ def write_results(app: Sphinx) -> None:
     """The page of results from that of the repository: what has no page here is named and not linked."""
     text = (RESULTS / "README.md").read_text()
     text = re.sub(r"!\[([^\]]*)\]\(([^)]*)\)", r"![\1](../../results/\2)", text)
-    text = text.replace("](errata.md)", "](../explanation/errata.md)")
+    text = re.sub(r"\]\((errata|differences)\.md\)", r"](../explanation/\1.md)", text)
     text = re.sub(r"(?<!!)\[([^\]]*)\]\((?!http|#|\.\./explanation)[^)]*\)", r"\1", text)
     path = Path(app.srcdir) / FOLDER / "results.md"
     if not path.exists() or path.read_text() != text:

@@ -445,6 +445,7 @@
     const notes = [
       complete && over[0] >= chance - deviation ? "At chance: its columns are no nearer to right angles than after a random rotation." : "",
       active === 0 ? "No latent is active: there is nothing to measure." : active === 1 ? "One latent is active: there is no other to be at right angles to." : "",
+      active > 1 && member.scores.some((line) => line.startsWith("DtO")) ? `The DtO above is the record’s, over more ${images ? "images" : "points"} than this mean.` : "",
       state.angle !== 0 && !rotation(member) ? "Not rotated: one of the two latents has no counterpart." : "",
       `Its image differs from PyTorch’s by at most ${format(member.difference, 2)}.`,
     ];

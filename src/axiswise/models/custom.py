@@ -238,7 +238,7 @@ def _try(name: str, role: str, module: nn.Module, inputs: tuple[int, ...], outpu
             ) from error
         drew = not torch.equal(torch.get_rng_state(), before)
     described = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-    pair = role == "encoder" and isinstance(found, tuple | list) and len(found) == 2
+    pair = role == "encoder" and type(found) in (tuple, list) and len(found) == 2
     remedy = " Join its parts: torch.cat([mean, log_variance], 1)." if pair else ""
     if described != (2, *outputs):
         reader = "posterior" if role == "encoder" else "likelihood"

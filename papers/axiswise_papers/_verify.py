@@ -4,11 +4,12 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from axiswise.engines import run_study
-from axiswise.errors import AxiswiseError, StudyIncomplete, suggestion
+from axiswise.errors import AxiswiseError, StudyIncomplete
 from axiswise.population import Progress
 from axiswise.records import read_json, read_study_header, versions, write_json
 from axiswise.studies import Scale
@@ -82,8 +83,9 @@ def select_claims(claims: Sequence[Claim], names: Sequence[str]) -> list[Claim]:
     unknown = [name for name in names if not any(_has_name(claim, name) for claim in claims)]
     if unknown:
         known = list(dict.fromkeys(name for claim in claims for name in (claim.id.partition(".")[0], claim.id)))
-        meant = "".join(suggestion(name, known) for name in unknown)
-        raise AxiswiseError(f"Expected papers, or ids of claims ({', '.join(known)}). Got {', '.join(unknown)}.{meant}")
+        meant = [match for name in unknown for match in get_close_matches(name, known, n=1)]
+        hint = f" Did you mean {', '.join(map(repr, meant))}?" if meant else ""
+        raise AxiswiseError(f"Expected papers, or ids of claims ({', '.join(known)}). Got {', '.join(unknown)}.{hint}")
     return found
 
 

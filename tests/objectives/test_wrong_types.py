@@ -31,7 +31,8 @@ EXPECTED = {
     "Plateau('loss', 1.5)": "`patience` of Plateau must be a whole number of at least 1. Got 1.5.",
     "Plateau('loss', True)": "`patience` of Plateau must be a whole number of at least 1. Got True.",
     "Adam(lr='fast')": "`lr` of Adam must be a finite number of at least 0.0. Got 'fast'.",
-    "Adam(beta2=[0.9])": "`beta2` of Adam must be a finite number of at least 0.0 and below 1.0. Got [0.9].",
+    "Adam(beta2=[0.9])": "`beta2` of Adam must be a finite number of at least 0.0 and below 1.0. Got [0.9]. For "
+    "several, give `grid` a list of Adams, one for each beta2.",
     "AdaGrad(eps=None)": "`eps` of AdaGrad must be a finite number of at least 0.0. Got None.",
     "Linear(0, 1, steps=2.5)": "`steps` of Linear must be a whole number of at least 1. Got 2.5.",
     "Cosine(0, 1, steps='10')": "`steps` of Cosine must be a whole number of at least 1. Got '10'.",

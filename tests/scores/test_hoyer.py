@@ -24,7 +24,7 @@ def test_mathieu_hoyer(dimensions, seed, scale):
 
 def test_k_equal_entries_of_d():
     for used in range(1, 10):
-        code = np.where(np.arange(9) < used, -3.0, 0.0) * np.ones((2, 1))
+        code = np.where(np.arange(9) < used, -3.0, 0.0)[None]
         expected = (3 - np.sqrt(used)) / 2
         assert hoyer(code, scale=False).score == pytest.approx(expected, abs=1e-15)
 

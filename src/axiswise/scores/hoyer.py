@@ -57,7 +57,7 @@ def hoyer(codes: Codes, *, missing: OnMissing = "raise", scale: bool = True) -> 
         >>> hoyer(np.array([[0.0, 5.0, 0.0], [2.0, -2.0, 2.0]]), scale=False).per_sample.tolist()
         [1.0, 0.0]
     """
-    codes, inputs = read_codes(codes, missing)
+    codes, inputs = read_codes(codes, missing, least=2 if scale else 1)
     *leading, samples, latents = codes.shape
     members = [_sparsity(member, scale) for member in codes.reshape(-1, samples, latents)]
     per_sample = np.stack(members).reshape(*leading, samples)

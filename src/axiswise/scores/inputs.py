@@ -13,7 +13,7 @@ from axiswise.numerics import permutation
 from axiswise.scores._value import as_text
 from axiswise.scores.factors import Factors, as_factors
 from axiswise.scores.score import DROPPING, as_code_array, as_codes, as_value
-from axiswise.shapes import Array, Float, Int, Kind, OnMissing, Points, Shaped, Table, Values
+from axiswise.shapes import Array, Count, Float, Int, Kind, OnMissing, Points, Shaped, Table, Values
 
 HELD_OUT = 3  # one sample in so many is held out where a score needs a test part and none is given
 
@@ -92,12 +92,13 @@ class Split(NamedTuple):
 
 
 @checked
-def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
+def read_codes(codes: Array | Table, missing: OnMissing = "raise", least: Count = 2) -> CodesRead:
     """Reads the codes of a score that needs no factors.
 
     Arguments:
         codes: Array | Table, any leading axes (members) before samples and latents.
         missing: Whether to raise an error if values are missing (NaN), or to leave their rows out.
+        least: How many samples the score needs: one, if it looks at each alone.
 
     Example:
         >>> read_codes([[1.0, 2.0], [3.0, None], [5.0, 6.0]], missing="drop").inputs.dropped
@@ -106,7 +107,7 @@ def read_codes(codes: Array | Table, missing: OnMissing = "raise") -> CodesRead:
     array = as_code_array(codes)
     complete = complete_rows(missing, _gaps(array))
     read = as_codes(array[..., complete, :], remedy=DROPPING)
-    return CodesRead(read, _inputs(read, None, array.shape[-2] - read.shape[-2]))
+    return CodesRead(read, _inputs(read, None, array.shape[-2] - read.shape[-2], least))
 
 
 @checked
@@ -234,12 +235,12 @@ def _read(
     return read, as_factors(columns, left, kinds, DROPPING), samples - left
 
 
-def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: int) -> Inputs:
-    """What the result says; a warning names what has no score. One sample has none."""
+def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: int, least: int = 2) -> Inputs:
+    """What the result says; a warning names what has no score. One sample has none, unless it is enough."""
     samples = codes.shape[-2]
-    if samples < 2:
+    if samples < least:
         rest = f", after {dropped:,} rows with missing values were dropped" if dropped else ""
-        raise AxiswiseError(f"A score needs at least 2 samples. Got {samples}{rest}.")
+        raise AxiswiseError(f"A score needs at least {least} samples. Got {samples}{rest}.")
     constant = factors.constant if factors else ()
     varying = (np.ptp(codes, axis=-2) > 0).sum(-1)
     if constant and factors and len(constant) < len(factors):  # if all are, the score raises an error
@@ -247,7 +248,7 @@ def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: 
             f"{', '.join(constant)}: constant, so that there is no score of it; means are over the other factors.",
             UndefinedScore,
         )
-    if not varying.all():
+    if samples > 1 and not varying.all():
         whose = f" of members {np.flatnonzero(varying == 0).tolist()}" if varying.ndim else ""
         warn(
             f"`codes`{whose} do not vary in any latent: the model has collapsed, and its score means nothing.",

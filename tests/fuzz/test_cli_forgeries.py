@@ -29,7 +29,7 @@ from axiswise import data, load
 from axiswise.attack import load_change
 from axiswise.cli import main
 from axiswise.cli._tables import read_table
-from axiswise.cli.explain import _contents
+from axiswise.cli.explain import ARRAYS, _contents
 from axiswise.cli.theory import _matrix
 from axiswise.data._idx import packed_idx, read_idx
 from axiswise.errors import AxiswiseError
@@ -81,7 +81,7 @@ READERS = {
     "codes.npy": [lambda path, of: read_table(of(path)), lambda path, of: _matrix(path, None, None)],
     "two.npz": [lambda path, of: read_table(of(path) + ":codes"), lambda path, of: data.npz(path, "codes", "factors")],
     "images.npz": [lambda path, of: data.npz(path), lambda path, of: command("data", "get", "npz", "--path", path)],
-    "x.safetensors": [lambda path, of: _contents(of(path))],
+    "x.safetensors": [lambda path, of: _contents(of(path), "--data", ARRAYS)],
     "mixing.csv": [lambda path, of: _matrix(path, None, None)],
     "pictures/a.png": [lambda path, of: data.image_folder(path.parent, size=8)],
     "labels.gz": [lambda path, of: read_idx(path)],

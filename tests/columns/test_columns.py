@@ -462,7 +462,7 @@ def test_what_is_constant_but_for_rounding_is_constant():
 @pytest.mark.parametrize("name", ["gaussian_total_correlation", "hoyer", "gaussian_wasserstein_correlation"])
 def test_one_sample_has_no_score(name):
     for codes, told in (([[1.0, 2.0]], "Got 1."), ([[1.0, 2.0], [None, 1.0]], "Got 1, after 1 rows with missing")):
-        with pytest.raises(AxiswiseError, match=rf"A score needs at least 2 samples. {told}"):
+        with pytest.raises(AxiswiseError, match=rf"`codes` must have at least 2 samples. {told}"):
             getattr(scores, name)(codes, missing="drop")
 
 

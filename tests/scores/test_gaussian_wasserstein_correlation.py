@@ -55,5 +55,5 @@ def test_constant_latents_add_nothing():
 
 
 def test_a_single_sample_is_refused():
-    with pytest.raises(AxiswiseError, match=r"A score needs at least 2 samples. Got 1."):
+    with pytest.raises(AxiswiseError, match=r"`codes` must have at least 2 samples. Got 1."):
         gaussian_wasserstein_correlation(np.ones((1, 3)))

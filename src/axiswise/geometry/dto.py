@@ -148,5 +148,5 @@ def _distance_and_gap(product: Float[Tensor, "n d d"]) -> tuple[Float[Tensor, ""
 
 def _distances(vectors: Float[Tensor, "n d d"]) -> Float[Tensor, " n"]:
     """Distance of each orthogonal matrix from the nearest signed permutation."""
-    collected = torch.from_numpy(assignment(vectors.abs().cpu().numpy()).total).to(vectors.device)
+    collected = torch.from_numpy(assignment(vectors.detach().abs().cpu().numpy()).total).to(vectors.device)
     return (2.0 * (vectors.shape[-1] - collected)).clamp(min=0.0).sqrt()

@@ -23,6 +23,8 @@ def standardised(values: Num[ndarray, "... n z"]) -> Float[ndarray, "... n z"]:
     """
     if not np.isfinite(values).all():
         raise AxiswiseError("`values` must be finite. Got NaN or infinity.")
+    if not values.shape[-2]:
+        raise AxiswiseError("`values` must have at least one row. Got none.")
     varies = np.ptp(values, axis=-2, keepdims=True) > 0
     centred = np.where(varies, values - values.mean(-2, keepdims=True), 0.0)
     # In units of the largest first, so that squares neither overflow nor vanish.

@@ -120,6 +120,8 @@ def entropy(counts: Num[ndarray, "... levels"]) -> Float[ndarray, "..."]:
         )
     if not np.isfinite(total).all():
         raise AxiswiseError("`counts` must be finite, and their sums, too. Got NaN or infinity.")
+    if (counts < 0).any():
+        raise AxiswiseError("`counts` must not be negative. Got some that are.")
     frequencies = counts / total
     return np.asarray(0.0 - xlogy(frequencies, frequencies).sum(-1))  # never -0.0
 

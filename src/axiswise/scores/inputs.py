@@ -240,7 +240,7 @@ def _inputs(codes: Float[ndarray, "... n z"], factors: Factors | None, dropped: 
     samples = codes.shape[-2]
     if samples < least:
         rest = f", after {dropped:,} rows with missing values were dropped" if dropped else ""
-        raise AxiswiseError(f"A score needs at least {least} samples. Got {samples}{rest}.")
+        raise AxiswiseError(f"`codes` must have at least {least} samples. Got {samples}{rest}.")
     constant = factors.constant if factors else ()
     varying = (np.ptp(codes, axis=-2) > 0).sum(-1)
     if constant and factors and len(constant) < len(factors):  # if all are, the score raises an error
